@@ -1,0 +1,5 @@
+import sys
+
+from dissensus.cli import main
+
+sys.exit(main())

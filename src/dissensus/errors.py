@@ -1,0 +1,45 @@
+"""Errors that name their cure. Free of heavy imports, so every room and the command line can use it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DissensusError(Exception):
+    """Base of the errors that a command reports as one line, without a traceback."""
+
+
+class InputError(DissensusError, ValueError):
+    """The caller's input is wrong; the message says what to change."""
+
+
+class MissingExtraError(DissensusError, ImportError):
+    """An optional dependency is not installed; the message says which extra brings it."""
+
+
+class SolverError(DissensusError, RuntimeError):
+    """An integration or a fixed-point iteration failed; the message says what to change."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
+    """The error for a name that is not known: the nearest match, then the whole list.
+
+    >>> str(unknown("model", "bmip", ["bimp", "gcn"]))
+    "unknown model 'bmip': did you mean 'bimp'? Known: bimp, gcn"
+    """
+    names = list(known)
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return InputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}")
+
+
+def one_of(kind: str, name: str, known: Iterable[str]) -> str:
+    """``name`` itself if it is known, otherwise the error of :func:`unknown`."""
+    names = list(known)
+    if name not in names:
+        raise unknown(kind, name, names)
+    return name
+
+
+def missing_extra(package: str, extra: str) -> MissingExtraError:
+    """The error for an optional package that is not installed."""
+    return MissingExtraError(f"{package} is not installed; get it with: pip install 'dissensus[{extra}]'")
