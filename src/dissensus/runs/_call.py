@@ -1,0 +1,121 @@
+"""One run: call the target on its configuration and tell what came of it, in plain values."""
+
+import json
+import os
+import platform
+import re
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from dissensus import __version__
+from dissensus.errors import InputError
+from dissensus.runs._config import Config, plain
+
+# What a run says about itself: a record of the store without key, target and configuration.
+Outcome = dict[str, Any]
+Target = Callable[[Config], dict[str, Any]]
+
+
+@cache
+def resolve(target: str) -> Target:
+    """The function that ``"module:function"`` names."""
+    if not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", target):
+        raise InputError(f"a target is written 'module:function', not {target!r}")
+    module, _, path = target.partition(":")
+    try:
+        found: Any = import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"the target {target!r} cannot be imported ({error}): check its name and PYTHONPATH"
+        ) from error
+    if not callable(found):
+        raise InputError(f"the target {target!r} is not a function")
+    return found
+
+
+def call(target: str, config: Config, threads: int | None = None) -> Outcome:
+    """Run ``target`` on ``config`` with so many threads; an exception becomes a failed outcome."""
+    started, clock = now(), time.perf_counter()
+    result = error = trace = None
+    try:
+        function = resolve(target)
+        set_threads(threads)
+        result = plain(function(config), "the result", finite=False)
+        if not isinstance(result, dict):
+            raise InputError(f"the target {target!r} must return a dictionary")
+        json.dumps(result)
+    # A target that calls sys.exit has failed, and must not take the driver with it.
+    except (Exception, SystemExit) as cause:
+        result, error, trace = None, _line(cause), traceback.format_exc()
+    return {
+        "status": "failed" if error else "done",
+        "result": result,
+        "error": error,
+        "traceback": trace,
+        "seconds": time.perf_counter() - clock,
+        "started": started,
+        "finished": now(),
+        "provenance": provenance(),
+    }
+
+
+def lost(cause: str, started: str) -> Outcome:
+    """The outcome of a run whose worker died."""
+    finished = now()
+    seconds = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+    return {
+        "status": "failed",
+        "result": None,
+        "error": cause,
+        "traceback": None,
+        "seconds": seconds,
+        "started": started,
+        "finished": finished,
+        "provenance": provenance(),
+    }
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def set_threads(threads: int | None) -> None:
+    """Bound torch's threads if torch is loaded; what loads later goes by the environment."""
+    torch = sys.modules.get("torch")
+    if threads and torch is not None and torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+
+
+def provenance() -> dict[str, Any]:
+    """Where and with what a run is made: machine, versions of what is loaded, threads."""
+    versions = {
+        name: str(sys.modules[name].__version__)
+        for name in ("numpy", "scipy", "torch", "torch_geometric")
+        if hasattr(sys.modules.get(name), "__version__")
+    }
+    torch = sys.modules.get("torch")
+    threads = None if torch is None else torch.get_num_threads()
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "dissensus": __version__,
+        **versions,
+        "threads": threads,
+    }
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,134 @@
+"""A run's configuration: plain JSON values, their hash, dotted paths into them, and grids of them."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import product
+from numbers import Integral, Real
+from typing import Any
+
+from dissensus.errors import InputError
+
+Config = dict[str, Any]
+ABSENT = object()
+
+
+def plain(value: Any, path: str = "", *, finite: bool = True) -> Any:
+    """``value`` in JSON's own types: mappings, sequences, strings, numbers, booleans and None.
+
+    Scalars of NumPy and torch become Python numbers. Anything else is refused with its dotted path, and so is a number
+    that is not finite unless ``finite`` is False.
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        if finite and not math.isfinite(number):
+            raise InputError(f"{path or 'the value'} is {number}, which JSON cannot hold: give a finite number or None")
+        return number
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise InputError(f"{path or 'the value'} has the key {name!r}: keys must be strings")
+        return {name: plain(entry, _join(path, name), finite=finite) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry, f"{path}[{index}]", finite=finite) for index, entry in enumerate(value)]
+    if getattr(value, "ndim", None) == 0:
+        return plain(value.item(), path, finite=finite)
+    raise InputError(
+        f"{path or 'the value'} is of type {kind.__name__}, which JSON cannot hold: "
+        "give numbers, strings, booleans, None, lists or dictionaries (arrays: .tolist(), paths: str())"
+    )
+
+
+def canonical(value: Any) -> str:
+    """One text for all spellings of the same plain value: keys sorted, no spaces, 2.0 written as 2."""
+    return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_whole(entry) for entry in value]
+    return value
+
+
+def key(config: Mapping[str, Any]) -> str:
+    """The identity of a run: SHA-256 (64 hexadecimal digits) of its configuration in canonical JSON.
+
+    The order of keys does not count, nor whether a whole number is an int or a float; the hash is the same in every
+    process and on every machine.
+
+    >>> key({"model": {"heads": 8}, "seed": 1}) == key({"seed": 1.0, "model": {"heads": 8}})
+    True
+    """
+    return sha256(canonical(checked(config)).encode()).hexdigest()
+
+
+def checked(config: Mapping[str, Any]) -> Config:
+    """A copy of ``config`` in plain values."""
+    if not isinstance(config, Mapping):
+        raise InputError(f"a configuration is a dictionary, not {type(config).__name__}")
+    copy: Config = plain(config)
+    return copy
+
+
+def grid(base: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[Config]:
+    """Every combination of the ``axes`` put into ``base``; the last axis varies fastest.
+
+    An axis is a dotted path into the configuration and the values it takes. ``base`` is left as it is.
+
+    >>> grid({"model": {"name": "bimp"}}, {"model.heads": [1, 8], "seed": [1, 2]})[1]
+    {'model': {'name': 'bimp', 'heads': 1}, 'seed': 2}
+    """
+    for path, values in axes.items():
+        if isinstance(values, str | Mapping) or not len(values):
+            raise InputError(f"the axis {path!r} needs a list of at least one value, not {values!r}")
+    configs = []
+    for values in product(*axes.values()):
+        config = checked(base)
+        for path, value in zip(axes, values, strict=True):
+            _set(config, path, plain(value, path))
+        configs.append(config)
+    return configs
+
+
+def _set(config: Config, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for depth, name in enumerate(parents):
+        config = config.setdefault(name, {})
+        if not isinstance(config, dict):
+            raise InputError(f"{path!r} leads through {'.'.join(parents[: depth + 1])!r}, which is not a dictionary")
+    config[last] = value
+
+
+def lookup(config: Mapping[str, Any], path: str) -> Any:
+    """The entry at a dotted ``path``, or ``ABSENT``."""
+    entry: Any = config
+    for name in path.split("."):
+        if not isinstance(entry, Mapping) or name not in entry:
+            return ABSENT
+        entry = entry[name]
+    return entry
+
+
+def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The entries that are not dictionaries themselves, with their dotted paths."""
+    for name, entry in config.items():
+        if isinstance(entry, Mapping) and entry:
+            yield from leaves(entry, _join(prefix, name))
+        else:
+            yield _join(prefix, name), entry
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,356 @@
+"""The store of finished runs: one SQLite file, safe with several writers, that survives kills and full disks.
+
+The rollback journal is kept on purpose, where a write-ahead log is the usual choice for several writers: it needs no
+shared memory (which shared filesystems of clusters lack), it leaves one file at rest, and a store on a full disk can
+still be read. ``synchronous = EXTRA`` makes a stored run outlast a power loss.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from dissensus.errors import DissensusError, InputError, one_of, unknown
+from dissensus.runs import _claims
+from dissensus.runs._config import ABSENT, Config, canonical, checked, key, leaves, lookup, plain
+
+VERSION = 1
+_APPLICATION = 0x64697373  # "diss": tells a store from any other SQLite file
+_TIMEOUT = 60.0
+STATUSES = ("done", "failed")
+
+_SCHEMA = """
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, target TEXT NOT NULL, status TEXT NOT NULL, config TEXT NOT NULL,
+  result TEXT, error TEXT, traceback TEXT, seconds REAL NOT NULL, started TEXT NOT NULL, finished TEXT NOT NULL,
+  provenance TEXT NOT NULL, checksum INTEGER NOT NULL
+)
+"""
+_COLUMNS = "key, target, status, config, result, error, traceback, seconds, started, finished, provenance, checksum"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished run.
+
+    ``status`` is ``"done"`` (then ``result`` is what the target returned) or ``"failed"`` (then ``error`` is one line
+    and ``traceback`` the whole story). ``started`` and ``finished`` are ISO 8601 times in UTC; ``provenance`` says
+    where and with which versions and threads the run was made.
+    """
+
+    key: str
+    target: str
+    status: str
+    config: Config
+    result: dict[str, Any] | None
+    error: str | None
+    traceback: str | None
+    seconds: float
+    started: str
+    finished: str
+    provenance: dict[str, Any]
+
+
+class StoreError(DissensusError, RuntimeError):
+    """The store cannot be read or written; the message says what to do.
+
+    ``unsaved`` holds the records of finished runs that could not be written, so that no result is lost to the caller.
+    """
+
+    def __init__(self, message: str, unsaved: tuple[Record, ...] = ()) -> None:
+        super().__init__(message)
+        self.unsaved = unsaved
+
+
+class Store:
+    """Finished runs in the SQLite file ``path``, made if it does not exist unless ``create`` is False.
+
+    Several processes may use one store at the same time, and several threads one ``Store``. It is checked when opened:
+    a damaged file, a file of another kind or of another version raises :class:`StoreError` and is left untouched.
+    ``":memory:"`` is a store that ends with the process. Use it as a context manager, or call :meth:`close`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
+        self.path = os.fspath(path)
+        if self.path != ":memory:":
+            if not create and not Path(self.path).is_file():
+                raise InputError(f"{self.path}: there is no store of runs here")
+            if Path(self.path).is_dir():
+                raise InputError(f"{self.path}: a store is a file, and this is a directory")
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.RLock()
+        with self._errors():
+            self._connection = _connect(self.path)
+        try:
+            self._check()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Store({self.path!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what is stored is already safe on disk."""
+        with self._lock:
+            self._connection.close()
+
+    def __len__(self) -> int:
+        return int(self._rows("SELECT count(*) FROM runs")[0][0])
+
+    def get(self, key: str) -> Record | None:
+        """The finished run with this :func:`key`, or None."""
+        rows = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", key)
+        return self._record(rows[0]) if rows else None
+
+    def put(self, record: Record) -> None:
+        """Store a finished run at once and for good. A failed run is replaced, a run that is done stays as it is."""
+        row = _row(record)
+        marks = ", ".join("?" * len(row))
+        names = [name.strip() for name in _COLUMNS.split(",")]
+        update = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
+        with self._transaction() as connection:
+            connection.execute(
+                f"INSERT INTO runs ({_COLUMNS}) VALUES ({marks}) "
+                f"ON CONFLICT (key) DO UPDATE SET {update} WHERE runs.status = 'failed'",
+                row,
+            )
+            connection.execute("DELETE FROM claims WHERE key = ?", (record.key,))
+
+    def missing(self, configs: Iterable[Mapping[str, Any]], *, retry_failed: bool = False) -> list[Config]:
+        """Those of ``configs`` without a finished run, each once; with ``retry_failed`` also those that failed."""
+        stored = {
+            stored_key
+            for stored_key, (_, status, _) in self._index().items()
+            if not (retry_failed and status == "failed")
+        }
+        wanted = {key(config): config for config in configs}
+        return [checked(config) for wanted_key, config in wanted.items() if wanted_key not in stored]
+
+    def query(self, where: Mapping[str, Any] | None = None, status: str | None = None) -> list[Record]:
+        """The finished runs whose configuration has the given values at the given dotted paths, oldest first.
+
+        >>> with Store(":memory:") as store:
+        ...     store.query({"model.name": "bimp", "split": 3}, status="done")
+        []
+        """
+        if status is not None:
+            one_of("status", status, STATUSES)
+        wanted = {path: canonical(plain(value, path)) for path, value in (where or {}).items()}
+        rows = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE ? IN (status, 'any') ORDER BY id", status or "any")
+        records = [self._record(row) for row in rows]
+        found = [record for record in records if all(_is(record.config, *pair) for pair in wanted.items())]
+        if not found and records:
+            known = sorted({path for record in records for path, _ in leaves(record.config)})
+            for path in wanted:
+                if all(lookup(record.config, path) is ABSENT for record in records):
+                    raise unknown("configuration key", path, known)
+        return found
+
+    @classmethod
+    def recover(cls, damaged: str | os.PathLike[str], path: str | os.PathLike[str]) -> int:
+        """Copy every intact run of a ``damaged`` store to a new store at ``path``; returns how many.
+
+        The damaged file is only read. A run counts as intact when its checksum agrees.
+        """
+        source, good = Path(damaged), Path(path)
+        if not source.is_file():
+            raise InputError(f"{source}: there is no file to recover")
+        if good.exists():
+            raise InputError(f"{good}: this exists already; give the path of a new file")
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "copy.db"
+            shutil.copyfile(source, copy)
+            # The journal of an unfinished write carries the name of its database.
+            journal = Path(f"{source}-journal")
+            if journal.is_file():
+                shutil.copyfile(journal, f"{copy}-journal")
+            with closing(_connect(str(copy))) as connection:
+                records = list(_salvage(connection, copy.stat().st_size))
+        if not records:
+            raise StoreError(f"{source}: no run in it can be read; restore the file from a backup, or run again")
+        with cls(good) as store, store._transaction():
+            for record in records:
+                store.put(record)
+        return len(records)
+
+    def _check(self) -> None:
+        with self._errors():
+            header = [
+                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+            ]
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+            if header == [0, 0] and not tables:
+                self._create()
+                return
+            if header[0] != _APPLICATION:
+                raise StoreError(f"{self.path}: an SQLite file, but not a store of runs; give another path")
+            if header[1] != VERSION:
+                raise StoreError(
+                    f"{self.path}: written with version {header[1]} of the store, and this package reads version "
+                    f"{VERSION}; open it with the package that wrote it, or give another path"
+                )
+            report = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if report != "ok":
+            raise self._damaged(report.splitlines()[-1])
+
+    def _create(self) -> None:
+        with self._transaction() as connection:
+            # Another process may have made the tables since they were looked for.
+            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+                connection.execute(_SCHEMA)
+                connection.execute(_claims.SCHEMA)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything in the block or nothing; a block inside a block belongs to the outer one."""
+        with self._lock, self._errors():
+            inside = self._connection.in_transaction
+            if inside:
+                yield self._connection
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself has rolled back after some errors, a full disk among them.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock, self._errors():
+            return self._connection.execute(sql, values).fetchall()
+
+    def _index(self) -> dict[str, tuple[str, str, str]]:
+        """key -> (target, status, finished) of every stored run."""
+        return {row[0]: row[1:] for row in self._rows("SELECT key, target, status, finished FROM runs")}
+
+    def _record(self, row: tuple[Any, ...]) -> Record:
+        record = _parse(row)
+        if record is None:
+            raise self._damaged(f"the run {row[0]} does not match its checksum")
+        return record
+
+    def _damaged(self, finding: str) -> StoreError:
+        return StoreError(
+            f"{self.path}: this store is damaged ({finding}). It is left as it is; copy what is intact with: "
+            f"dissensus runs {self.path} --recover NEW.db"
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> StoreError:
+        code = getattr(error, "sqlite_errorcode", None)
+        match code and code & 0xFF:
+            case sqlite3.SQLITE_FULL:
+                text = "the disk is full. What was stored before is safe; make room and start the same command again"
+            case sqlite3.SQLITE_IOERR:
+                text = (
+                    f"reading or writing failed ({error}): the disk is full, over quota or failing. "
+                    "Make room or give another path, and start the same command again"
+                )
+            case sqlite3.SQLITE_NOTADB:
+                text = (
+                    "this file is not a store of runs (not even an SQLite file); it is left as it is, give another path"
+                )
+            case sqlite3.SQLITE_CORRUPT:
+                return self._damaged(str(error))
+            case sqlite3.SQLITE_BUSY:
+                text = f"another process has kept the store locked for {_TIMEOUT:.0f} s; end it, or try again later"
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                text = f"{error}; check the permissions of the file and its directory, or copy it to one of your own"
+            case _ if "decode" in str(error):
+                return self._damaged(str(error))
+            case _:
+                text = str(error)
+        return StoreError(f"{self.path}: {text}")
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = EXTRA")
+    return connection
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    values = tuple(_clean(getattr(record, field.name)) for field in fields(record))
+    return (*values, _checksum(values))
+
+
+def _clean(entry: Any) -> Any:
+    if isinstance(entry, dict):
+        return json.dumps(entry, separators=(",", ":"))
+    # A message can quote text that is not valid Unicode, which SQLite does not take.
+    return entry.encode(errors="backslashreplace").decode() if isinstance(entry, str) else entry
+
+
+def _checksum(values: tuple[Any, ...]) -> int:
+    return zlib.crc32("\0".join(map(repr, values)).encode())
+
+
+def _parse(row: tuple[Any, ...]) -> Record | None:
+    """The record in a row, or None if the row is not what was written."""
+    *values, checksum = row
+    if _checksum(tuple(values)) != checksum:
+        return None
+    key, target, status, config, result, error, traceback, seconds, started, finished, provenance = values
+    return Record(
+        key,
+        target,
+        status,
+        json.loads(config),
+        None if result is None else json.loads(result),
+        error,
+        traceback,
+        seconds,
+        started,
+        finished,
+        json.loads(provenance),
+    )
+
+
+def _is(config: Config, path: str, wanted: str) -> bool:
+    entry = lookup(config, path)
+    return entry is not ABSENT and canonical(entry) == wanted
+
+
+def _salvage(connection: sqlite3.Connection, size: int) -> Iterator[Record]:
+    try:
+        # Lets SQLite open a file that is shorter than its header says.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("SELECT 1 FROM runs LIMIT 0")
+    except sqlite3.Error:
+        return
+    # One look-up a row: a damaged page then costs only the rows on it. A row's key alone has 64 bytes, and ids are
+    # handed out without gaps, so none can be above size / 64.
+    for number in range(1, size // 64 + 1):
+        try:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (number,)).fetchone()
+        except sqlite3.Error:
+            continue
+        record = row and _parse(row)
+        if record:
+            yield record

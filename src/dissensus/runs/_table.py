@@ -1,0 +1,150 @@
+"""Runs as tables: one flat row a run, files that other programs read, means over groups of runs."""
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from dissensus.errors import InputError, missing_extra, one_of, unknown
+from dissensus.runs._config import ABSENT, canonical, leaves, lookup
+from dissensus.runs._store import Record
+
+Row = dict[str, Any]
+FORMATS = (".csv", ".parquet", ".jsonl")
+
+
+def flat(record: Record) -> Row:
+    """A record as one row: ``config.<path>`` and ``result.<path>`` columns, lists as JSON text."""
+    row: Row = {"key": record.key, "target": record.target, "status": record.status}
+    row |= {f"config.{path}": _cell(entry) for path, entry in leaves(record.config)}
+    row |= {f"result.{path}": _cell(entry) for path, entry in leaves(record.result or {})}
+    row |= {"error": record.error, "seconds": record.seconds, "started": record.started, "finished": record.finished}
+    return row | {f"provenance.{path}": _cell(entry) for path, entry in leaves(record.provenance)}
+
+
+def as_json(value: Any) -> Any:
+    """Plain values in strict JSON, which has no NaN and no infinity: these become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {name: as_json(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [as_json(entry) for entry in value]
+    return value
+
+
+def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:
+    """Write runs to a ``.csv``, ``.parquet`` or ``.jsonl`` file and return how many.
+
+    CSV and Parquet have one flat row a run (Parquet needs the extra ``parquet``); JSON lines keep the nesting, and the
+    traceback of failed runs. The file appears whole or not at all, in place of one that was there.
+    """
+    goal = Path(path)
+    suffix = one_of("export format", goal.suffix.lower(), FORMATS)
+    records = list(records)
+    if not goal.parent.is_dir():
+        raise InputError(f"{goal.parent}: there is no such directory")
+    draft = goal.with_name(f".{goal.name}.{os.getpid()}")
+    try:
+        {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, draft)
+        draft.replace(goal)
+    finally:
+        draft.unlink(missing_ok=True)
+    return len(records)
+
+
+def aggregate(records: Iterable[Record], field: str, by: Sequence[str] = ()) -> list[Row]:
+    """Mean and spread of a result over groups of runs that are done.
+
+    Args:
+        records: from :meth:`Store.query` or :class:`Summary`.
+        field: dotted path of a number in the result.
+        by: dotted paths in the configuration; runs with equal values there form a group (absent counts as None).
+
+    Returns:
+        One row a group, sorted: the ``by`` values, ``runs`` (how many), ``mean`` and ``std``, the sample standard
+        deviation (None for a single run).
+    """
+    done = [record for record in records if record.status == "done"]
+    groups: dict[str, tuple[list[Any], list[float]]] = {}
+    for record in done:
+        value = lookup(record.result or {}, field)
+        if value is ABSENT:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{field!r} is {value!r} in the run {record.key[:12]}: only numbers have a mean")
+        group = [None if (entry := lookup(record.config, path)) is ABSENT else entry for path in by]
+        groups.setdefault(canonical(group), (group, []))[1].append(value)
+    if done and not groups:
+        raise unknown(
+            "result field", field, sorted({path for record in done for path, _ in leaves(record.result or {})})
+        )
+    for path in by:
+        if done and all(lookup(record.config, path) is ABSENT for record in done):
+            raise unknown("configuration key", path, sorted({p for record in done for p, _ in leaves(record.config)}))
+    return [
+        dict(zip(by, group, strict=True)) | {"runs": len(values), "mean": fmean(values), "std": _std(values)}
+        for group, values in sorted(groups.values(), key=lambda entry: [_order(part) for part in entry[0]])
+    ]
+
+
+def _std(values: list[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    return stdev(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def _order(part: Any) -> tuple[bool, float, str]:
+    """Numbers by size, then everything else by its text."""
+    number = isinstance(part, int | float) and not isinstance(part, bool)
+    return (not number, part if number else 0.0, canonical(part))
+
+
+def _cell(entry: Any) -> Any:
+    return json.dumps(as_json(entry)) if isinstance(entry, list | dict) else entry
+
+
+def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """All columns of the rows, those of one kind (before the first dot) side by side."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    kinds = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    return sorted(names, key=lambda name: kinds.index(name.partition(".")[0]))
+
+
+def _csv(records: list[Record], path: Path) -> None:
+    rows = [flat(record) for record in records]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _columns(rows) or ["key"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _jsonl(records: list[Record], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(as_json(asdict(record))) + "\n" for record in records)
+
+
+def _parquet(records: list[Record], path: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing_extra("pyarrow", "parquet") from error
+    rows = [flat(record) for record in records]
+    columns = {name: _uniform([row.get(name) for row in rows]) for name in _columns(rows) or ["key"]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+def _uniform(values: list[Any]) -> list[Any]:
+    """A column of one type, which Parquet needs: numbers as floats if any is one, JSON text where types differ."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    if kinds == {int, float}:
+        return [None if value is None else float(value) for value in values]
+    return [None if value is None else json.dumps(value) for value in values]
