@@ -1,0 +1,114 @@
+"""Line charts: the data once, drawn as inline SVG for the page and by matplotlib for print."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+from dissensus.errors import InputError
+from dissensus.report._axis import Axis, linear_axis, log_axis
+
+
+@dataclass
+class Series:
+    """One line: ``y`` over ``x``, optionally with a band from ``low`` to ``high``; all of the same length.
+
+    A NaN leaves a gap. Series of the same name share colour, marker and legend entry, so that a curve may be given in
+    several pieces; ``dashed`` draws the line broken and its markers hollow.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    dashed: bool = False
+
+    def __post_init__(self) -> None:
+        self.x, self.y = _floats(self.x), _floats(self.y)
+        if (self.low is None) != (self.high is None):
+            raise InputError(f"series {self.name!r} has one end of its band; give both low and high, or neither")
+        if self.low is not None and self.high is not None:
+            self.low, self.high = _floats(self.low), _floats(self.high)
+        lengths = [len(part) for part in (self.x, self.y, self.low, self.high) if part is not None]
+        if len(set(lengths)) > 1:
+            raise InputError(
+                f"series {self.name!r} has parts of lengths {lengths}; give one y, low and high for each x"
+            )
+
+
+@dataclass
+class Curves:
+    """Several :class:`Series` on common axes.
+
+    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. ``html`` is made by
+    :class:`Page`; :meth:`save` writes files for print.
+    """
+
+    series: Sequence[Series]
+    x_label: str = ""
+    y_label: str = ""
+    title: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    caption: str = ""
+    names: list[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.names = list(dict.fromkeys(line.name for line in self.series))
+        if not any(True for line in self.series for _ in self.runs(line)):
+            positive = " and positive, for a log axis," if self.x_log or self.y_log else ""
+            raise InputError(f"chart {self.title!r} has nothing to draw; give a series with a finite{positive} point")
+
+    def runs(self, line: Series) -> Iterable[list[int]]:
+        """Indices of each stretch of a series without a gap."""
+        run: list[int] = []
+        for index, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
+            if self._visible(x, self.x_log) and self._visible(y, self.y_log):
+                run.append(index)
+            elif run:
+                yield run
+                run = []
+        if run:
+            yield run
+
+    def axes(self, x_count: int, y_count: int) -> tuple[Axis, Axis]:
+        """The axes with about so many ticks; bands are inside the domain."""
+        points = [(line, index) for line in self.series for run in self.runs(line) for index in run]
+        xs = [line.x[index] for line, index in points]
+        ys = [line.y[index] for line, index in points]
+        for line, index in points:
+            ends = (line.low[index], line.high[index]) if line.low is not None and line.high is not None else ()
+            ys += [end for end in ends if self._visible(end, self.y_log)]
+        x = log_axis(xs, x_count) if self.x_log else linear_axis(xs, x_count, whole=False)
+        y = log_axis(ys, y_count) if self.y_log else linear_axis(ys, y_count, whole=True)
+        return x, y
+
+    def save(self, stem: str | Path) -> tuple[Path, Path]:
+        """Write ``stem.png`` (300 dots an inch) and ``stem.svg`` with matplotlib; equal data give equal files."""
+        from dissensus.report._figure import save
+
+        return save(self, Path(stem))
+
+    @staticmethod
+    def _visible(value: float, log: bool) -> bool:
+        return isfinite(value) and (value > 0 or not log)
+
+
+Shape = Literal["circle", "square", "up", "diamond", "down", "cross", "plus", "star"]
+SHAPES: tuple[Shape, ...] = ("circle", "square", "up", "diamond", "down", "cross", "plus", "star")
+
+
+def look(index: int) -> tuple[int, Shape]:
+    """Colour and marker of the ``index``-th name: the pairs repeat only after 64 names."""
+    return index % len(SHAPES), SHAPES[(index + index // len(SHAPES)) % len(SHAPES)]
+
+
+def marked(run: Sequence[int], most: int = 24) -> Sequence[int]:
+    """The points of a run that carry a marker: all of a short run, an even selection of a long one."""
+    return run if len(run) <= most else run[:: max(1, len(run) // 8)]
+
+
+def _floats(values: Iterable[float]) -> list[float]:
+    return [float(value) for value in values]

@@ -1,0 +1,147 @@
+"""Items of a page as HTML. Every text of the caller passes through :func:`text` or :func:`prose`."""
+
+import json
+import re
+from html import escape
+from math import isfinite, isnan
+
+from dissensus.report._curves import Curves
+from dissensus.report._number import pretty
+from dissensus.report._svg import chart, describe, swatch
+from dissensus.report._table import Cell, Parts, Table, sort_key
+
+
+def text(raw: str) -> str:
+    """``raw`` with every character that means something to HTML escaped."""
+    return escape(raw, quote=True)
+
+
+def prose(raw: str) -> str:
+    """Escaped text in which `` `code` `` is set as code and a blank line starts a paragraph."""
+    paragraphs = [part for part in re.split(r"\n\s*\n", raw.strip()) if part]
+    return "".join(f"<p>{_code(part)}</p>" for part in paragraphs)
+
+
+def table_html(table: Table, name: str) -> str:
+    """A table in a box of its own that scrolls, with the sort keys that the page's script needs; ``name`` is its id."""
+    winners = table.winners()
+    columns = range(len(table.columns))
+    cells = [[table.parts(index, row[index]) for index in columns] for row in table.rows]
+    tails = [max((_width(row[index].tail) for row in cells), default=0.0) for index in columns]
+    rests = [max((_width(row[index].rest) for row in cells), default=0.0) for index in columns]
+    head = "".join(_head(table, index) for index in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            _cell(
+                table, index, table.rows[place][index], parts, (tails[index], rests[index]), (place, index) in winners
+            )
+            for index, parts in enumerate(row)
+        )
+        + "</tr>"
+        for place, row in enumerate(cells)
+    )
+    label = text(table.caption or "Table")
+    caption = f"<figcaption>{_code(table.caption)}</figcaption>" if table.caption else ""
+    note = f'<p class="note">{_code(table.note)}</p>' if table.note else ""
+    return (
+        f'<figure class="table" id="{name}">{caption}<div class="box" role="region" tabindex="0" aria-label="{label}">'
+        f'<table aria-label="{label}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</figure>'
+    )
+
+
+def curves_html(curves: Curves, name: str) -> str:
+    """A chart with its legend and data table, drawn once for wide and once for narrow screens; ``name`` is its id."""
+    title = f"<h3>{_code(curves.title)}</h3>" if curves.title else ""
+    caption = f"<figcaption>{_code(curves.caption)}</figcaption>" if curves.caption else ""
+    dashed = {line.name: line.dashed for line in reversed(curves.series)}
+    entries = "".join(
+        f'<li data-series="{index}">{swatch(index, dashed[entry])}{text(entry)}</li>'
+        for index, entry in enumerate(curves.names)
+    )
+    return (
+        f'<figure class="chart" id="{name}">{title}<ul class="legend">{entries}</ul>'
+        f'<div class="plot" aria-label="{text(describe(curves))}">'
+        f"{chart(curves, 800, 400, 'wide')}{chart(curves, 360, 320, 'narrow')}</div>"
+        f'<script type="application/json">{_data(curves)}</script>'
+        f"<details><summary>Data as a table</summary>{table_html(data_table(curves), f'{name}-data')}</details>"
+        f"{caption}</figure>"
+    )
+
+
+def data_table(curves: Curves, most: int = 25) -> Table:
+    """The chart's numbers, one row for each ``x``; of more than ``most`` rows an even selection."""
+    points: dict[str, dict[float, float]] = {name: {} for name in curves.names}
+    for line in curves.series:
+        points[line.name].update(zip(line.x, line.y, strict=True))
+    xs = sorted({x for line in points.values() for x in line if isfinite(x)})
+    step = max(1, -(-len(xs) // most))
+    x_name = curves.x_label or "x"
+    while x_name in curves.names:
+        x_name += " "
+    rows: list[list[Cell]] = [
+        [int(x) if x.is_integer() else x, *(points[name].get(x) for name in curves.names)] for x in xs[::step]
+    ]
+    note = f"{len(rows)} of {len(xs)} points." if step > 1 else ""
+    return Table(
+        [x_name, *curves.names], rows, f"{curves.title or 'Chart'}: {curves.y_label or 'values'}", note, digits=4
+    )
+
+
+def _head(table: Table, index: int) -> str:
+    kind = ' class="num"' if table.numeric(index) else ""
+    first = ' data-first="descending"' if table.best.get(table.columns[index]) == "max" else ""
+    return f'<th scope="col"{kind}{first}>{_code(table.columns[index])}</th>'
+
+
+def _cell(table: Table, index: int, cell: Cell, parts: Parts, widths: tuple[float, float], best: bool) -> str:
+    numeric = table.numeric(index)
+    key = sort_key(cell)
+    shown = _code(parts.head) if isinstance(cell, str) else text(pretty(parts.head))
+    if not isnan(key):
+        shown += _pad(pretty(parts.tail), "tail", widths[0]) + _pad(pretty(parts.rest), "rest", widths[1])
+    if best:
+        shown = f"<strong>{shown}</strong>"
+    if parts.paper:
+        shown += f'<span class="paper">{text(pretty(parts.paper))}</span>'
+    value = "" if isnan(key) else f' data-value="{key!r}"'
+    kind = " ".join(["num"] * numeric + ["best"] * best)
+    kind = f' class="{kind}"' if kind else ""
+    return f'<th scope="row"{kind}{value}>{shown}</th>' if index == 0 else f"<td{kind}{value}>{shown}</td>"
+
+
+def _pad(part: str, kind: str, width: float) -> str:
+    """A piece as wide as its column's widest, so that the decimal points of right-aligned cells meet."""
+    return f'<span class="{kind}" style="min-width:{width:.1f}ch">{text(part)}</span>' if width else ""
+
+
+def _width(part: str) -> float:
+    """About how many digits wide a piece of a number is: points, blanks and brackets are narrower, exponents small."""
+    mantissa, _, exponent = part.partition("e")
+    power = 3 + 0.7 * len(exponent) if exponent else 0.0
+    return power + sum(1.0 if letter.isdigit() or letter in "±+-" else 0.6 for letter in mantissa)
+
+
+def _data(curves: Curves) -> str:
+    lines = [
+        {
+            "series": curves.names.index(line.name),
+            **{
+                part: [_json_number(value) for value in values]
+                for part, values in (("x", line.x), ("y", line.y), ("low", line.low), ("high", line.high))
+                if values is not None
+            },
+        }
+        for line in curves.series
+    ]
+    data = {"names": curves.names, "x": curves.x_label or "x", "lines": lines}
+    # Inside a script element only "<" could end it; as an escape it means the same to JSON.
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _json_number(value: float) -> float | None:
+    return float(f"{value:.7g}") if isfinite(value) else None
+
+
+def _code(raw: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(raw))

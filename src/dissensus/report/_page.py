@@ -1,0 +1,98 @@
+"""One page that needs nothing but itself: no network, no other file."""
+
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from dissensus.errors import InputError
+from dissensus.report._curves import Curves
+from dissensus.report._html import curves_html, prose, table_html, text
+from dissensus.report._provenance import provenance
+from dissensus.report._table import Table
+from dissensus.report._theme import stylesheet_colours
+
+Item = Table | Curves
+
+
+@dataclass
+class Page:
+    """A report: a title, an introduction, and sections of text, tables and charts.
+
+    Texts are plain; a blank line starts a paragraph and `` `code` `` is set as code. ``facts`` is the provenance shown
+    at the foot, :func:`provenance` of the writing process if not given.
+    """
+
+    title: str
+    intro: str = ""
+    facts: Mapping[str, str] | None = None
+    _sections: list[tuple[str, str, tuple[Item, ...]]] = field(default_factory=list, repr=False)
+
+    def add(self, section_title: str, *items: Item, text: str = "") -> "Page":
+        """Append a section; returns the page, so that calls can be chained."""
+        for item in items:
+            if not isinstance(item, Item):
+                raise InputError(f"a section holds report.Table and report.Curves, not {type(item).__name__}")
+        self._sections.append((section_title, text, items))
+        return self
+
+    def html(self) -> str:
+        """The whole document."""
+        script, style = _asset("page.js"), stylesheet_colours() + _asset("page.css")
+        digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        # The policy forbids every request, and every script but ours, even if a text were ever left unescaped.
+        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+        names = _anchors([title for title, _, _ in self._sections])
+        body = "".join(_section(name, *section) for name, section in zip(names, self._sections, strict=True))
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{text(self.title)}</title>\n<style>{style}</style>\n<script>{script}</script>\n</head>\n<body>\n"
+            '<a class="skip" href="#content">Skip to content</a>\n'
+            f"<header><h1>{text(self.title)}</h1>{prose(self.intro)}</header>\n{self._contents(names)}"
+            f'<main id="content">{body}</main>\n{_footer(self.facts or provenance())}\n</body>\n</html>\n'
+        )
+
+    def write(self, path: str | Path) -> Path:
+        """Write the document to ``path``, making its folder if needed, and return the path."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(self.html(), encoding="utf-8")
+        return target
+
+    def _contents(self, names: list[str]) -> str:
+        if len(names) < 2:
+            return ""
+        links = "".join(
+            f'<li><a href="#{name}">{text(title)}</a></li>'
+            for name, (title, _, _) in zip(names, self._sections, strict=True)
+        )
+        return f'<nav aria-label="Contents"><ol>{links}</ol></nav>\n'
+
+
+def _section(name: str, title: str, words: str, items: tuple[Item, ...]) -> str:
+    shown = "".join(
+        table_html(item, f"{name}-{index}") if isinstance(item, Table) else curves_html(item, f"{name}-{index}")
+        for index, item in enumerate(items, start=1)
+    )
+    heading = f'<h2 id="{name}-title">{text(title)}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{prose(words)}{shown}</section>\n'
+
+
+def _footer(facts: Mapping[str, str]) -> str:
+    pairs = "".join(f"<div><dt>{text(name)}</dt><dd>{text(str(fact))}</dd></div>" for name, fact in facts.items())
+    return f'<footer aria-label="Provenance"><h2>Provenance</h2><dl>{pairs}</dl></footer>'
+
+
+def _anchors(titles: list[str]) -> list[str]:
+    """A readable fragment for each title; a prefix with the place keeps equal titles apart."""
+    slugs = (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") for title in titles)
+    return [f"s{place}-{slug}".rstrip("-") for place, slug in enumerate(slugs, start=1)]
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")

@@ -1,0 +1,99 @@
+"""Statistics over repeated runs, as pure functions on plain numbers."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite, nan, sqrt
+from typing import TypeVar
+
+from dissensus.errors import InputError
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def mean(samples: Iterable[float]) -> float:
+    """``sum(x) / n``; refuses an empty or a non-finite sample."""
+    values = _finite(samples)
+    return sum(values) / len(values)
+
+
+def std(samples: Iterable[float]) -> float:
+    """Sample standard deviation ``sqrt(sum((x - mean)^2) / (n - 1))``; NaN for a single value."""
+    values = _finite(samples)
+    if len(values) == 1:
+        return nan
+    centre = sum(values) / len(values)
+    return sqrt(sum((value - centre) ** 2 for value in values) / (len(values) - 1))
+
+
+def interval(mean: float, std: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Student's t interval of a mean, ``mean -+ t_{(1 + level)/2, n-1} std / sqrt(n)``; NaN for n < 2."""
+    if not 0 < level < 1:
+        raise InputError(f"level is {level}; give a confidence level between 0 and 1, such as 0.95")
+    if n < 2:
+        return nan, nan
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(n - 1, (1 + level) / 2)) * std / sqrt(n)
+    return mean - reach, mean + reach
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired differences ``a - b`` over the ``n`` keys that both have.
+
+    ``difference`` and ``std`` are their mean and sample standard deviation, ``low`` and ``high`` the 95% t interval of
+    the mean, ``p_t`` and ``p_wilcoxon`` the two-sided p-values of the paired t test and of Wilcoxon's signed-rank test.
+    """
+
+    n: int
+    difference: float
+    std: float
+    low: float
+    high: float
+    p_t: float
+    p_wilcoxon: float
+
+
+def compare(a: Mapping[Key, float], b: Mapping[Key, float]) -> Comparison:
+    """Test two models on their common splits: ``a`` and ``b`` map a split (or split and seed) to a score.
+
+    Keys that only one of them has are left out; fewer than two common ones are refused. Where every difference is
+    zero both p-values are 1.
+    """
+    common = [key for key in a if key in b]
+    if len(common) < 2:
+        raise InputError(
+            f"a paired test needs at least 2 common splits, got {len(common)}; run both on the same splits"
+        )
+    # Rounding removes the last-bit noise of a subtraction, which would break ties between equal differences.
+    differences = [
+        round(x - y, 12) for x, y in zip(_finite(map(a.get, common)), _finite(map(b.get, common)), strict=True)
+    ]
+    centre, spread, n = mean(differences), std(differences), len(differences)
+    low, high = interval(centre, spread, n)
+    return Comparison(n, centre, spread, low, high, _t_test(centre, spread, n), _wilcoxon(differences))
+
+
+def _t_test(centre: float, spread: float, n: int) -> float:
+    # scipy.stats.ttest_rel warns and answers NaN where all differences are equal; the limits are 1 and 0.
+    if spread == 0:
+        return 1.0 if centre == 0 else 0.0
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(n - 1, -abs(centre) / (spread / sqrt(n))))
+
+
+def _wilcoxon(differences: list[float]) -> float:
+    moved = [value for value in differences if value != 0]
+    if not moved:
+        return 1.0
+    from scipy.stats import wilcoxon
+
+    return float(wilcoxon(moved).pvalue)
+
+
+def _finite(samples: Iterable[float | None]) -> list[float]:
+    values = [nan if value is None else float(value) for value in samples]
+    if not values or not all(map(isfinite, values)):
+        raise InputError("statistics need at least one value, all of them finite; leave out the runs that failed")
+    return values

@@ -1,0 +1,283 @@
+"""Tables: the data once, and every form that it is shown in."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan, nan
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from dissensus.errors import InputError, one_of
+from dissensus.report._number import MISSING, number, scientific
+from dissensus.report._stats import compare, interval, mean, std
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean over ``n`` runs with their sample standard deviation, and optionally the value printed in the paper."""
+
+    mean: float
+    std: float = nan
+    n: int | None = None
+    paper: float | None = None
+
+    @classmethod
+    def of(cls, samples: Iterable[float], paper: float | None = None) -> "Value":
+        """Mean, sample standard deviation and count of ``samples``."""
+        values = list(samples)
+        return cls(mean(values), std(values), len(values), paper)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% t interval of the mean; NaN where fewer than two runs are known."""
+        return interval(self.mean, self.std, self.n or 0)
+
+    @property
+    def difference(self) -> float:
+        """``mean - paper``; NaN where the paper has no value."""
+        return nan if self.paper is None else self.mean - self.paper
+
+    def parts(self, digits: int) -> tuple[str, str, str]:
+        """The mean, `` ± std (n)`` and ``paper value (difference)``, each empty where it is not known."""
+        style = f".{digits}{'e' if scientific(self.mean, digits) else 'f'}"
+        spread = "" if isnan(self.std) else f" ± {self.std:{style}}"
+        count = "" if self.n is None else f" ({self.n})"
+        paper = "" if self.paper is None else f"paper {self.paper:{style}} ({self.difference:+{style}})"
+        return number(float(self.mean), digits), spread + count, paper
+
+
+Cell = str | float | Value | None
+
+
+class Parts(NamedTuple):
+    """A cell cut at its decimal point, so that a column can be aligned there."""
+
+    head: str
+    tail: str = ""
+    rest: str = ""
+    paper: str = ""
+
+
+@dataclass
+class Table:
+    """Columns, and rows of text, numbers, :class:`Value` or ``None``; the first column names the row.
+
+    ``digits`` are the decimals of numbers, for all columns or by column; ``best`` maps a column to ``"max"`` or
+    ``"min"`` and sets off the best cell, with ties, judged by the number as shown.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    caption: str = ""
+    note: str = ""
+    best: Mapping[str, str] = field(default_factory=dict)
+    digits: int | Mapping[str, int] = 2
+
+    def __post_init__(self) -> None:
+        self.columns = [str(name) for name in self.columns]
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise InputError(f"columns are {self.columns}; give at least one, each with its own name")
+        self.rows = [[_plain(cell) for cell in row] for row in self.rows]
+        for index, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise InputError(f"row {index} has {len(row)} cells for {len(self.columns)} columns; give one a column")
+        for name, direction in self.best.items():
+            one_of("column in best", name, self.columns)
+            one_of("direction in best", direction, ("max", "min"))
+        for name in self.digits if isinstance(self.digits, Mapping) else ():
+            one_of("column in digits", name, self.columns)
+
+    def text(self) -> str:
+        """Plain text with decimals aligned, one line a row, for pipes and log files."""
+        body = [[f"{cell} {parts.paper}" if parts.paper else cell for cell, parts in row] for row in self._aligned()]
+        widths = [max(map(len, column)) for column in zip(self.columns, *body, strict=True)]
+        lines = [self.caption, ""] if self.caption else []
+        for row in (self.columns, ["-" * width for width in widths], *body):
+            cells = [
+                text.rjust(width) if self.numeric(index) else text.ljust(width)
+                for index, (text, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        if self.note:
+            lines += ["", self.note]
+        return "\n".join(lines) + "\n"
+
+    def rich(self) -> "RichTable":
+        """A :class:`rich.table.Table`; texts are taken literally, never as markup."""
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(
+            box=box.SIMPLE_HEAD,
+            title=Text(self.caption, style="bold") if self.caption else None,
+            title_justify="left",
+            caption=Text(self.note, style="dim") if self.note else None,
+            caption_justify="left",
+        )
+        for index, name in enumerate(self.columns):
+            table.add_column(Text(name), justify="right" if self.numeric(index) else "left")
+        winners = self.winners()
+        for number_, row in enumerate(self._aligned()):
+            cells = []
+            for index, (text, parts) in enumerate(row):
+                cell = Text(text, style="bold green" if (number_, index) in winners else "")
+                cells.append(cell.append(f"\n{parts.paper}", style="dim not bold default") if parts.paper else cell)
+            table.add_row(*cells)
+        return table
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Print to ``file`` (standard output): a rich table on a terminal, plain text anywhere else."""
+        out = file or sys.stdout
+        if not out.isatty():
+            out.write(self.text())
+            return
+        from rich.console import Console
+
+        Console(file=out).print(self.rich())
+
+    def markdown(self) -> str:
+        """A GitHub-flavoured Markdown table, the best cells in bold."""
+        marks = ["---:" if self.numeric(index) else ":---" for index in range(len(self.columns))]
+        lines = [_markdown_row(map(_markdown, self.columns)), _markdown_row(marks)]
+        winners = self.winners()
+        for number_, row in enumerate(self.rows):
+            cells = []
+            for index, cell in enumerate(row):
+                parts = self.parts(index, cell)
+                text = _markdown(parts.head + parts.tail + parts.rest)
+                text = f"**{text}**" if (number_, index) in winners else text
+                cells.append(f"{text}<br>{parts.paper}" if parts.paper else text)
+            lines.append(_markdown_row(cells))
+        before = [_markdown(self.caption), ""] if self.caption else []
+        after = ["", _markdown(self.note)] if self.note else []
+        return "\n".join(before + lines + after) + "\n"
+
+    def csv(self) -> str:
+        """Comma-separated, at full precision.
+
+        A column with a :class:`Value` becomes ``name, name std, name n, name low, name high`` (the 95% interval), and
+        ``name paper`` where one has it.
+        """
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        spread = [[row[index] for row in self.rows] for index in range(len(self.columns))]
+        values = [any(isinstance(cell, Value) for cell in column) for column in spread]
+        papers = [any(isinstance(cell, Value) and cell.paper is not None for cell in column) for column in spread]
+        header: list[str] = []
+        for name, wide, paper in zip(self.columns, values, papers, strict=True):
+            extra = ["std", "n", "low", "high"] * wide + ["paper"] * paper
+            header += [name, *(f"{name} {part}" for part in extra)]
+        writer.writerow(header)
+        for row in self.rows:
+            line: list[Cell] = []
+            for cell, wide, paper in zip(row, values, papers, strict=True):
+                if isinstance(cell, Value):
+                    line += [cell.mean, cell.std, cell.n, *cell.interval] + [cell.paper] * paper
+                else:
+                    line += [cell] + [None] * (4 * wide + paper)
+            writer.writerow("" if item is None or item != item else item for item in line)
+        return out.getvalue()
+
+    def numeric(self, index: int) -> bool:
+        """Whether a column holds numbers (beside which texts such as "out of memory" may stand)."""
+        return any(not isnan(sort_key(row[index])) for row in self.rows)
+
+    def parts(self, index: int, cell: Cell) -> Parts:
+        """A cell of column ``index`` as text."""
+        digits = self.digits if isinstance(self.digits, int) else self.digits.get(self.columns[index], 2)
+        if cell is None:
+            return Parts(MISSING)
+        if isinstance(cell, str):
+            return Parts(cell)
+        value, rest, paper = cell.parts(digits) if isinstance(cell, Value) else (number(cell, digits), "", "")
+        head, point, tail = value.partition(".")
+        return Parts(head, point + tail, rest, paper)
+
+    def winners(self) -> set[tuple[int, int]]:
+        """Row and column of every best cell; a column with fewer than two numbers has none."""
+        found = set()
+        for name, direction in self.best.items():
+            index = list(self.columns).index(name)
+            shown = {}
+            for place, row in enumerate(self.rows):
+                if not isnan(sort_key(row[index])):
+                    parts = self.parts(index, row[index])
+                    shown[place] = float(parts.head + parts.tail)
+            if len(shown) > 1:
+                top = max(shown.values()) if direction == "max" else min(shown.values())
+                found |= {(place, index) for place, value in shown.items() if value == top}
+        return found
+
+    def _aligned(self) -> list[list[tuple[str, Parts]]]:
+        """Every cell padded on the right, so that right-justifying a column lines up its decimal points."""
+        cells = [[self.parts(index, cell) for index, cell in enumerate(row)] for row in self.rows]
+        columns = list(zip(*cells, strict=True))
+        tails = [max(len(parts.tail) for parts in column) for column in columns]
+        rests = [max(len(parts.rest) for parts in column) for column in columns]
+        return [
+            [
+                (p.head + p.tail.ljust(tails[i]) + p.rest.ljust(rests[i]) if p.tail or p.rest else p.head, p)
+                for i, p in enumerate(row)
+            ]
+            for row in cells
+        ]
+
+
+def sort_key(cell: Cell) -> float:
+    """The number that a cell is sorted by; NaN for text and missing cells."""
+    if cell is None or isinstance(cell, str):
+        return nan
+    return float(cell.mean if isinstance(cell, Value) else cell)
+
+
+def paired_table(
+    reference: str, results: Mapping[str, Mapping[object, float]], caption: str = "", digits: int = 2
+) -> Table:
+    """Paired tests of ``reference`` against every other model of ``results`` (model to split to score).
+
+    Rivals with fewer than two splits in common with the reference are listed without a test.
+    """
+    one_of("model", reference, results)
+    rows: list[list[Cell]] = []
+    for name in results:
+        if name == reference:
+            continue
+        common = results[reference].keys() & results[name].keys()
+        if len(common) < 2:
+            rows.append([name, len(common), None, None, None, None, None])
+            continue
+        test = compare(results[reference], results[name])
+        rows.append([name, test.n, test.difference, test.low, test.high, test.p_t, test.p_wilcoxon])
+    columns = [f"{reference} against", "splits", "difference", "95% from", "to", "p (paired t)", "p (Wilcoxon)"]
+    decimals = dict.fromkeys(columns[2:5], digits) | dict.fromkeys(columns[5:], 3)
+    note = "Two-sided tests on the splits that both models have; the difference is positive where the first is ahead."
+    return Table(columns, rows, caption, note, digits=decimals)
+
+
+def _plain(cell: object) -> Cell:
+    # numpy scalars and booleans become the plain types that every writer knows.
+    if cell is None or isinstance(cell, str | Value):
+        return cell
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, Integral):
+        return int(cell)
+    if isinstance(cell, Real):
+        return float(cell)
+    raise InputError(f"a cell is a {type(cell).__name__}; give text, a number, a report.Value or None")
+
+
+def _markdown(text: str) -> str:
+    for mark in "\\|*<":
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
