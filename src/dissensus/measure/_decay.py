@@ -1,0 +1,104 @@
+"""How fast an energy decays."""
+
+from collections.abc import Sequence
+from math import inf, nan
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from torch import Tensor
+
+from dissensus.errors import InputError
+
+
+class DecayRate(NamedTuple):
+    """A fitted rate with the ends of its confidence interval and the number of points that the fit used."""
+
+    rate: float
+    lower: float
+    upper: float
+    points: int
+
+
+def decay_rate(
+    energies: Tensor | ArrayLike, times: Tensor | ArrayLike, *, confidence: float = 0.95, floor: float | None = None
+) -> DecayRate:
+    r"""Fit :math:`E(t) \approx E_0 e^{-rt}`: positive rates decay, negative ones grow.
+
+    Least squares on log E over t; the interval is Student's, from the residuals. It takes the points as independent, so
+    along one trajectory it says how well an exponential fits rather than how the rate varies between runs.
+
+    A decay in floating point ends in a plateau of rounding errors, or at exactly 0. The fit therefore uses the points
+    before the first value that is not finite or not above ``floor``. What is left decides the result:
+
+    - three points or more: the fit and its interval;
+    - two: the rate through both, with an unbounded interval;
+    - one, so the energy vanishes within a step: rate infinite, ``lower`` the smallest rate that reaches the floor by
+      then;
+    - none (or a single time): everything undefined (NaN), as nothing was seen to decay.
+
+    Args:
+        energies: non-negative values ``[steps]``.
+        times: strictly increasing times (or layer numbers) ``[steps]``.
+        confidence: coverage of the interval.
+        floor: values not above it count as rounding. By default ``eps^2 max(E)`` with the machine epsilon of the
+            energies' dtype (double unless they are a tensor or array of a smaller one): the square, as energies are
+            squared differences. Give a larger one if the state is large beside its differences.
+    """
+    values, eps = _vector("energies", energies)
+    at, _ = _vector("times", times)
+    if len(values) != len(at):
+        raise InputError(f"{len(values)} energies but {len(at)} times; give one time for each energy")
+    if (values < 0).any():
+        raise InputError("energies must not be negative; pass dirichlet_energy(...), not its logarithm")
+    if not np.isfinite(at).all() or (np.diff(at) <= 0).any():
+        raise InputError("times must be finite and strictly increasing")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, not {confidence}")
+
+    finite = values[np.isfinite(values)]
+    if floor is None:
+        floor = eps**2 * finite.max() if len(finite) else 0.0
+    usable = np.isfinite(values) & (values > floor)
+    points = len(values) if usable.all() else int(np.argmin(usable))
+    if points == 0 or len(values) == 1:
+        return DecayRate(nan, nan, nan, points)
+    if points == 1:
+        return _one_point(values, at, floor)
+    # The logarithm of a ratio to the first value, so that a large constant does not eat digits of the slope.
+    return _fit(np.log(values[:points] / values[0]), at[:points], confidence)
+
+
+def _one_point(values: NDArray[np.float64], at: NDArray[np.float64], floor: float) -> DecayRate:
+    if not np.isfinite(values[1]):
+        return DecayRate(-inf, -inf, inf, 1)
+    reached = np.log(values[0] / floor) / (at[1] - at[0]) if floor > 0 else inf
+    return DecayRate(inf, float(reached), inf, 1)
+
+
+def _fit(logs: NDArray[np.float64], at: NDArray[np.float64], confidence: float) -> DecayRate:
+    centred = at - at.mean()
+    spread = float(centred @ centred)
+    slope = float(centred @ logs) / spread
+    freedom = len(at) - 2
+    if freedom == 0:
+        return DecayRate(-slope, -inf, inf, len(at))
+    residual = logs - logs.mean() - slope * centred
+    error = float(np.sqrt(residual @ residual / freedom / spread))
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    return DecayRate(-slope, -slope - half, -slope + half, len(at))
+
+
+def _vector(name: str, values: Tensor | ArrayLike | Sequence[float]) -> tuple[NDArray[np.float64], float]:
+    if isinstance(values, Tensor):
+        eps = torch.finfo(values.dtype).eps if values.is_floating_point() else torch.finfo(torch.float64).eps
+        array = values.detach().double().cpu().numpy()
+    else:
+        given = np.asarray(values)
+        eps = float(np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps)
+        array = given.astype(np.float64)
+    if array.ndim != 1 or not len(array):
+        raise InputError(f"{name} must be a vector [steps] with at least one value, not of shape {list(array.shape)}")
+    return array, eps

@@ -1,0 +1,110 @@
+"""How strongly a loss depends on each layer of a model."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from dissensus.errors import InputError, one_of
+from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers
+
+Loss = Callable[[Tensor, Data], Tensor]
+
+
+def gradient_norms(
+    model: nn.Module,
+    data: Data,
+    *,
+    of: str = "parameters",
+    loss: Loss | None = None,
+    layers: str | Sequence[str] | None = None,
+    forward: Forward | None = None,
+) -> dict[str, float]:
+    r"""Norms of the loss gradient by layer, in evaluation mode; the model and its ``.grad`` stay as they are.
+
+    ``of="parameters"``: :math:`\|\partial \ell / \partial \theta\|_2` for each layer's parameters. Every parameter
+    belongs to exactly one layer: its name up to and including the first number (``convs.3.lin.weight`` to ``convs.3``),
+    or its first part if there is none (``encoder.weight`` to ``encoder``). A continuous model shares its parameters
+    over time; build it with several end times to see the norm by depth.
+
+    ``of="states"``: :math:`\|\partial \ell / \partial X^l\|_F` for the output of each layer, layers chosen as in
+    :func:`watch`.
+
+    A layer that the loss does not reach has norm 0.
+
+    Args:
+        model: any ``torch.nn.Module``.
+        data: graph with ``x``, ``edge_index``, and ``y`` for the default loss.
+        of: ``"parameters"`` or ``"states"``.
+        loss: called as ``loss(output, data)``; by default the cross-entropy with ``data.y``, over ``data.train_mask``
+            if there is one.
+        layers: with ``of="states"``, which modules are layers.
+        forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
+            data.edge_index)``.
+    """
+    one_of("gradient", of, ["parameters", "states"])
+    check_data(data)
+    if loss is None:
+        if getattr(data, "y", None) is None:
+            raise InputError("data.y is missing; give labels, or another loss=")
+        loss = _cross_entropy
+    if of == "states":
+        return _by_state(model, data, loss, layers, forward)
+    if layers is not None:
+        raise InputError("layers= chooses outputs, not parameters; leave it out, or ask of='states'")
+    return _by_parameter(model, data, loss, forward)
+
+
+def _by_parameter(model: nn.Module, data: Data, loss: Loss, forward: Forward | None) -> dict[str, float]:
+    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    if not named:
+        raise InputError(
+            f"{type(model).__name__} has no trainable parameters; ask of='states' for the gradient by layer"
+        )
+    with torch.enable_grad(), evaluating(model):
+        value = loss(call(model, data, forward), data)
+        gradients = _gradients(value, [p for _, p in named])
+    squares: dict[str, float] = {}
+    for (name, _), gradient in zip(named, gradients, strict=True):
+        layer = _layer_of(name)
+        squares[layer] = squares.get(layer, 0.0) + float(gradient.double().square().sum())
+    return {layer: square**0.5 for layer, square in squares.items()}
+
+
+def _by_state(
+    model: nn.Module, data: Data, loss: Loss, layers: str | Sequence[str] | None, forward: Forward | None
+) -> dict[str, float]:
+    selected = select_layers(model, layers)
+    # Without its own gradient the output of a layer without parameters would not be part of the graph.
+    data = data.clone()
+    data.x = data.x.detach().requires_grad_()
+    with (
+        torch.enable_grad(),
+        evaluating(model),
+        recording(selected, int(data.x.size(0)), lambda state: state) as records,
+    ):
+        value = loss(call(model, data, forward), data)
+        gradients = _gradients(value, [state for _, state in records])
+    return {name: float(g.double().norm()) for (name, _), g in zip(records, gradients, strict=True)}
+
+
+def _gradients(value: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    if not value.requires_grad:
+        return [torch.zeros_like(x) for x in inputs]
+    gradients = torch.autograd.grad(value, inputs, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
+
+
+def _layer_of(parameter: str) -> str:
+    parts = parameter.split(".")
+    numbers = [k for k, part in enumerate(parts) if part.isdigit()]
+    return ".".join(parts[: numbers[0] + 1]) if numbers else parts[0]
+
+
+def _cross_entropy(output: Tensor, data: Data) -> Tensor:
+    y = data.y.view(-1)
+    mask = getattr(data, "train_mask", None)
+    return (
+        nn.functional.cross_entropy(output, y) if mask is None else nn.functional.cross_entropy(output[mask], y[mask])
+    )

@@ -1,0 +1,96 @@
+"""Run a model and record what its layers put out, leaving the model as it was."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import MessagePassing
+
+from dissensus.errors import InputError, unknown
+
+Forward = Callable[[nn.Module, Data], Any]
+
+
+def check_data(data: Data) -> Data:
+    """``data`` itself if it has features and edges."""
+    for name in ("x", "edge_index"):
+        if getattr(data, name, None) is None:
+            raise InputError(f"data.{name} is missing; a graph with node features is needed, as a torch_geometric Data")
+    return data
+
+
+def call(model: nn.Module, data: Data, forward: Forward | None) -> Any:
+    """The model's output on ``data``: ``forward(model, data)``, or ``model(data.x, data.edge_index)``."""
+    return model(data.x, data.edge_index) if forward is None else forward(model, data)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside (no dropout, no running statistics); afterwards every module's own mode again."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[str, nn.Module]:
+    """The modules that count as layers, by name; see :func:`watch`."""
+    modules = {name or type(module).__name__: module for name, module in model.named_modules()}
+    children = dict(model.named_children())
+    if layers is None:
+        convolutions = {name: module for name, module in modules.items() if isinstance(module, MessagePassing)}
+        selected = convolutions or children
+    elif layers == "children":
+        selected = children
+    else:
+        names = [layers] if isinstance(layers, str) else list(layers)
+        for name in names:
+            if name not in modules:
+                raise unknown("layer", name, modules)
+        selected = {name: modules[name] for name in names}
+    if not selected:
+        raise InputError(f"{type(model).__name__} has no layers to read; name modules of it in layers=")
+    return selected
+
+
+@contextmanager
+def recording(
+    layers: dict[str, nn.Module], nodes: int, keep: Callable[[Tensor], Tensor]
+) -> Iterator[list[tuple[str, Tensor]]]:
+    """A list that fills, call by call, with ``(name, keep(state))`` of the layers; hooks are gone afterwards."""
+    records: list[tuple[str, Tensor]] = []
+    calls: Counter[str] = Counter()
+
+    def hook_for(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            state = _state_in(output, nodes)
+            if state is not None:
+                calls[name] += 1
+                records.append((name if calls[name] == 1 else f"{name}#{calls[name]}", keep(state)))
+
+        return hook
+
+    handles = [module.register_forward_hook(hook_for(name)) for name, module in layers.items()]
+    try:
+        yield records
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _state_in(output: Any, nodes: int) -> Tensor | None:
+    """The first tensor in an output, tuples and dictionaries included, with one row of channels for each node."""
+    if isinstance(output, Tensor):
+        is_state = output.is_floating_point() and output.dim() == 2 and output.size(0) == nodes and output.size(1) > 0
+        return output if is_state else None
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, list | tuple):
+        return next((state for item in output if (state := _state_in(item, nodes)) is not None), None)
+    return None

@@ -1,0 +1,38 @@
+"""All scalar measures of one state."""
+
+from torch import Tensor
+
+from dissensus.errors import InputError
+from dissensus.measure._channels import (
+    channel_correlation,
+    effective_rank_of,
+    numerical_rank_of,
+    rank_one_distance_of,
+    spectrum,
+)
+from dissensus.measure._checks import check_edges, check_state
+from dissensus.measure._edges import dirichlet_energy, mad
+
+
+def summary(x: Tensor, edge_index: Tensor) -> dict[str, float]:
+    """Every scalar measure of one state ``[n, channels]``, by the name of its function.
+
+    The singular values behind the two ranks and the rank-one distance are computed once.
+    ``relative_dirichlet_energy`` is :func:`dirichlet_energy` with ``relative=True``.
+    """
+    if check_state(x).dim() != 2:
+        raise InputError(f"summary takes one state [n, channels], not {list(x.shape)}; call it for each step")
+    check_edges(edge_index, x.size(0))
+    x = x.detach()
+    singular = spectrum(x)
+    # Double precision, as a small energy of a float32 state would underflow when it is returned in that dtype.
+    double = x.double()
+    return {
+        "dirichlet_energy": float(dirichlet_energy(double, edge_index)),
+        "relative_dirichlet_energy": float(dirichlet_energy(double, edge_index, relative=True)),
+        "mad": float(mad(double, edge_index)),
+        "effective_rank": float(effective_rank_of(singular)),
+        "numerical_rank": float(numerical_rank_of(singular)),
+        "rank_one_distance": float(rank_one_distance_of(singular)),
+        "channel_correlation": float(channel_correlation(x)),
+    }

@@ -1,0 +1,258 @@
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from dissensus import measure
+from dissensus.errors import InputError
+
+
+def make_data(nodes: int = 12, channels: int = 5, dtype: torch.dtype = torch.float32) -> Data:
+    generator = torch.Generator().manual_seed(0)
+    around = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    across = torch.stack([torch.arange(0, nodes, 3), (torch.arange(0, nodes, 3) + 5) % nodes])
+    return Data(
+        x=torch.randn(nodes, channels, generator=generator, dtype=torch.float64).to(dtype),
+        edge_index=to_undirected(torch.cat([around, across], 1)),
+        y=torch.arange(nodes) % 3,
+    )
+
+
+class Stack(nn.Module):
+    """A plain stack of GCN layers with dropout and an activation that works in place."""
+
+    def __init__(self, depth: int, channels: int = 5) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(pyg.GCNConv(channels, channels) for _ in range(depth))
+        self.out = nn.Linear(channels, 3)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for conv in self.convs:
+            x = self.dropout(conv(x, edge_index).relu_())
+        return self.out(x)
+
+
+class Flow(nn.Module):
+    """A model with a trajectory: x doubles in every unit of time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.5)
+
+    def trajectory(self, x: Tensor, edge_index: Tensor, times: Tensor) -> Tensor:
+        return torch.stack([self.dropout(x) * 2.0**t for t in times.tolist()])
+
+
+def hooks_of(model: nn.Module) -> int:
+    return sum(len(module._forward_hooks) for module in model.modules())
+
+
+@pytest.fixture
+def data() -> Data:
+    return make_data()
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def test_watch_reads_a_plain_stack(data):
+    model = Stack(3)
+    model.convs[1].eval()
+    modes = [module.training for module in model.modules()]
+    trace = measure.watch(model, data)
+    assert trace.names == ("convs.0", "convs.1", "convs.2")
+    x = data.x
+    for conv, state in zip(model.convs, trace.states, strict=True):
+        expected = conv(x, data.edge_index).detach()
+        torch.testing.assert_close(state, expected)
+        assert not state.requires_grad
+        x = expected.relu()
+    assert [module.training for module in model.modules()] == modes
+    assert hooks_of(model) == 0
+    assert len(trace) == 3
+    assert "convs.1: [12, 5]" in repr(trace)
+
+
+def test_table_has_a_row_of_measures_for_each_layer(data):
+    trace = measure.watch(Stack(2), data)
+    table = trace.table()
+    assert [row["layer"] for row in table] == ["convs.0", "convs.1"]
+    for row, state in zip(table, trace.states, strict=True):
+        assert row == {"layer": row["layer"], **measure.summary(state, data.edge_index)}
+
+
+def test_watch_reads_pyg_sequential_and_its_layers_by_choice(data):
+    model = pyg.Sequential(
+        "x, edge_index",
+        [(pyg.GCNConv(5, 6), "x, edge_index -> x"), nn.ReLU(inplace=True), (pyg.SAGEConv(6, 4), "x, edge_index -> x")],
+    )
+    by_default, children = measure.watch(model, data), measure.watch(model, data, layers="children")
+    assert len(by_default) == 2
+    assert len(children) == 3
+    assert by_default.states[0].min() < 0
+    torch.testing.assert_close(children.states[1], by_default.states[0].relu())
+    chosen = measure.watch(model, data, layers=[children.names[1]])
+    assert chosen.names == children.names[1:2]
+    assert measure.watch(model, data, layers=children.names[1]).names == chosen.names
+    whole = measure.watch(model, data, layers=[type(model).__name__])
+    torch.testing.assert_close(whole.states[0], by_default.states[1])
+
+
+def test_watch_reads_pyg_models_and_falls_back_to_children(data):
+    assert len(measure.watch(pyg.GCN(5, 8, num_layers=4), data)) == 4
+    mlp = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2))
+    trace = measure.watch(mlp, data, forward=lambda model, data: model(data.x))
+    assert trace.names == ("0", "1", "2")
+
+
+def test_watch_takes_the_state_out_of_tuples_and_dictionaries(data):
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = pyg.GATConv(5, 4, heads=2)
+            self.second = pyg.GATConv(8, 3, heads=1)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> dict[str, Tensor]:
+            x, _ = self.first(x, edge_index, return_attention_weights=True)
+            x, (_, weights) = self.second(x, edge_index, return_attention_weights=True)
+            return {"weights": weights, "state": x}
+
+    model = Attention()
+    trace = measure.watch(model, data)
+    assert [list(state.shape) for state in trace.states] == [[12, 8], [12, 3]]
+    whole = measure.watch(model, data, layers=["Attention"])
+    torch.testing.assert_close(whole.states[0], trace.states[1])
+
+
+def test_watch_names_repeated_calls_and_leaves_out_pooled_outputs(data):
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = pyg.GCNConv(5, 5)
+            self.pool = nn.AdaptiveAvgPool2d((1, 5))
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            for _ in range(3):
+                x = self.conv(x, edge_index)
+            return self.pool(x[None])[0]
+
+    assert measure.watch(Shared(), data).names == ("conv", "conv#2", "conv#3")
+    assert measure.watch(Shared(), data, layers="children").names == ("conv", "conv#2", "conv#3")
+    with pytest.raises(InputError, match=r"12 rows.*layers="):
+        measure.watch(Shared(), data, layers=["pool"])
+
+
+@pytest.mark.parametrize("reader", [measure.watch, measure.gradient_norms, measure.filter_response])
+def test_a_model_that_raises_is_left_as_it_was(data, reader):
+    class Failing(Stack):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            super().forward(x, edge_index)
+            raise RuntimeError("on purpose")
+
+    model = Failing(2)
+    options = {"of": "states"} if reader is measure.gradient_norms else {}
+    with pytest.raises(RuntimeError, match="on purpose"):
+        reader(model, data, **options)
+    assert hooks_of(model) == 0
+    assert model.training
+    assert model.dropout.training
+
+
+def test_watch_with_times_reads_the_trajectory(data):
+    model = Flow()
+    trace = measure.watch(model, data, times=[0, 1.5])
+    assert trace.times == (0.0, 1.5)
+    assert trace.names == ("t=0", "t=1.5")
+    torch.testing.assert_close(trace.states[1], data.x * 2**1.5)
+    assert [row["time"] for row in trace.table()] == [0.0, 1.5]
+    assert model.dropout.training
+
+
+def test_watch_refuses_what_it_cannot_read(data):
+    with pytest.raises(InputError, match=r"no trajectory.*leave times= out"):
+        measure.watch(Stack(1), data, times=[0])
+    with pytest.raises(InputError, match="leave them out"):
+        measure.watch(Flow(), data, times=[0], layers="children")
+    with pytest.raises(InputError, match=r"did you mean 'convs\.0'"):
+        measure.watch(Stack(1), data, layers=["conv.0"])
+    with pytest.raises(InputError, match="no layers"):
+        measure.watch(nn.Identity(), data)
+    with pytest.raises(InputError, match=r"data\.x is missing"):
+        measure.watch(Stack(1), Data(edge_index=data.edge_index))
+
+
+def test_gradient_norms_of_parameters_are_those_of_backward(data):
+    model = Stack(3)
+    found = measure.gradient_norms(model, data)
+    assert list(found) == ["convs.0", "convs.1", "convs.2", "out"]
+    assert model.training
+    assert all(p.grad is None for p in model.parameters())
+    model.eval()
+    nn.functional.cross_entropy(model(data.x, data.edge_index), data.y).backward()
+    for name, module in [("convs.1", model.convs[1]), ("out", model.out)]:
+        expected = torch.cat([p.grad.flatten() for p in module.parameters()]).norm()
+        assert found[name] == pytest.approx(expected.item(), rel=1e-5)
+    total = torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()
+    assert sum(norm**2 for norm in found.values()) ** 0.5 == pytest.approx(total, rel=1e-5)
+
+
+def test_gradient_norms_respect_the_training_mask_and_the_given_loss(data):
+    model = Stack(1)
+    data.train_mask = torch.arange(12) < 4
+    masked = measure.gradient_norms(model, data)
+    by_hand = measure.gradient_norms(
+        model, data, loss=lambda output, data: nn.functional.cross_entropy(output[:4], data.y[:4])
+    )
+    assert masked == by_hand
+    del data.train_mask
+    assert measure.gradient_norms(model, data) != masked
+    constant = measure.gradient_norms(model, data, loss=lambda output, data: torch.zeros(()))
+    assert set(constant.values()) == {0.0}
+
+
+def test_gradient_norms_of_states_by_the_chain_rule():
+    data = make_data(dtype=torch.float64)
+    model = pyg.Sequential(
+        "x, edge_index", [(pyg.SimpleConv("sum"), "x, edge_index -> x"), (pyg.SimpleConv("sum"), "x, edge_index -> x")]
+    )
+    found = measure.gradient_norms(model, data, of="states", loss=lambda output, data: output.sum())
+    adjacency = torch.zeros(12, 12, dtype=torch.float64)
+    adjacency[data.edge_index[1], data.edge_index[0]] = 1
+    last = torch.ones(12, 5, dtype=torch.float64)
+    assert list(found.values()) == pytest.approx([(adjacency.T @ last).norm().item(), last.norm().item()])
+
+
+def test_gradients_vanish_with_depth_in_a_deep_stack(data):
+    norms = list(measure.gradient_norms(Stack(30), data, of="states").values())
+    assert len(norms) == 30
+    assert norms[0] < 1e-4 * norms[-1]
+
+
+def test_gradient_norms_refuse_what_they_cannot_measure(data):
+    with pytest.raises(InputError, match="loss="):
+        measure.gradient_norms(Stack(1), Data(x=data.x, edge_index=data.edge_index))
+    with pytest.raises(InputError, match="parameters, states"):
+        measure.gradient_norms(Stack(1), data, of="layers")
+    with pytest.raises(InputError, match="of='states'"):
+        measure.gradient_norms(Stack(1), data, layers="children")
+    with pytest.raises(InputError, match="no trainable parameters"):
+        measure.gradient_norms(Flow(), data)
+
+
+def test_large_graphs_are_watched_without_a_dense_square():
+    nodes = 100_000
+    around = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    x = torch.randn(nodes, 8, generator=torch.Generator().manual_seed(0))
+    data = Data(x=x, edge_index=to_undirected(around), y=torch.arange(nodes) % 2)
+    table = measure.watch(pyg.GCN(8, 8, num_layers=2), data).table()
+    energies = [measure.summary(x, data.edge_index)["relative_dirichlet_energy"]]
+    energies += [row["relative_dirichlet_energy"] for row in table]
+    assert energies == sorted(energies, reverse=True)
+    response = measure.filter_response(pyg.GCN(8, 8, num_layers=2), data, probes=1)
+    assert 0.6 < response.smoothing < 0.95
+    assert response.gain[0] > 5 * response.gain[-3]
