@@ -1,1 +1,32 @@
+"""Datasets by name, the user's own graph, synthetic graphs, and their splits.
 
+``load(name_or_path)`` gives a :class:`Dataset`, whose ``split(seed)`` is a PyG ``Data`` with ``train_mask``,
+``val_mask`` and ``test_mask``. All but :func:`names` is imported when first used, so that names need no torch.
+
+>>> load("digits").split(1).train_mask.sum()
+tensor(200)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dissensus.data._catalogue import names
+
+if TYPE_CHECKING:
+    from dissensus.data._dataset import Dataset, from_pyg
+    from dissensus.data._load import load
+    from dissensus.data._synthetic import csbm
+
+__all__ = ["Dataset", "csbm", "from_pyg", "load", "names"]
+
+_HOMES = {"Dataset": "_dataset", "csbm": "_synthetic", "from_pyg": "_dataset", "load": "_load"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

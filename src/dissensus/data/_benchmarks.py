@@ -1,0 +1,167 @@
+"""The published datasets, read by PyG's and OGB's own classes from raw files that are never written to."""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_folder
+from dissensus.data._dataset import MASKS, Dataset, from_fields
+from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits
+from dissensus.errors import InputError, missing_extra
+
+Fields = dict[str, Tensor]
+
+
+def load_benchmark(entry: Entry) -> Dataset:
+    """The dataset of ``entry``: from ``DISSENSUS_DATA`` if its raw files are there, otherwise downloaded.
+
+    The result is kept in the cache directory, under a hash of the raw files or, if downloaded, as ``NAME-upstream``.
+    """
+    raw = raw_folder(entry)
+    cached = download_cache(entry) if raw is None else cache_folder() / f"{entry.name}-{_hash(entry, raw)}.pt"
+    fields = _read_cache(cached)
+    if fields is None:
+        fields = _process(entry, raw)
+        _write_cache(fields, cached)
+    return from_fields(
+        fields,
+        name=entry.name,
+        where=entry.name,
+        class_names=[str(label) for label in range(entry.classes)],
+        splits=_splits(entry, fields),
+    )
+
+
+def _splits(entry: Entry, fields: Fields) -> Splits:
+    if entry.development is not None:
+        return BenchmarkSplits(entry.development)
+    masks = [fields[key] for key in MASKS]
+    count = masks[0].size(1)
+    return FixedSplits(*masks, protocol="ten fixed geom-gcn splits 0-9" if count == 10 else "OGB's")
+
+
+def _hash(entry: Entry, raw: Path) -> str:
+    """A hash of the raw files' contents, so that other files under the same name are never mistaken for them."""
+    digest = hashlib.blake2b(digest_size=8)
+    for file in entry.files:
+        with (raw / file).open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "blake2b").digest())
+    return digest.hexdigest()
+
+
+def _process(entry: Entry, raw: Path | None) -> Fields:
+    if entry.name == "ogbn-arxiv":
+        try:
+            import ogb.nodeproppred  # noqa: F401
+        except ImportError:
+            raise missing_extra("ogb", "ogb") from None
+    if raw is None and not entry.downloadable:
+        raise InputError(f"{entry.name} cannot be downloaded any more. {_cure(entry)}")
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        # PyG writes beside the raw files and OGB may delete them, so both work in a folder of links.
+        folder = tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f"{entry.name}-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise InputError(f"the cache {cache_folder()} cannot be written ({error}): set DISSENSUS_CACHE") from error
+    with folder as root, redirect_stdout(sys.stderr):
+        if raw is not None:
+            _link(entry, raw, Path(root))
+        try:
+            return _open_ogb(root) if entry.name == "ogbn-arxiv" else _open_pyg(entry, Path(root))
+        # Networks fail in many ways (urllib, aiohttp, ssl, timeouts), damaged files in more, and OGB calls exit().
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}"
+            if raw is not None:
+                raise InputError(
+                    f"{entry.name}: the files in {raw} cannot be read ({reason}): fetch them again"
+                ) from error
+            raise InputError(
+                f"{entry.name} is not here and could not be downloaded ({reason}). {_cure(entry)}"
+            ) from error
+
+
+def _cure(entry: Entry) -> str:
+    return f"Place these files in {entry.folder} below the folder that DISSENSUS_DATA names: {', '.join(entry.files)}"
+
+
+def _link(entry: Entry, raw: Path, root: Path) -> None:
+    for file in entry.files:
+        target = root / entry.folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.symlink_to((raw / file).resolve())
+        except OSError:
+            shutil.copyfile(raw / file, target)
+
+
+def _open_pyg(entry: Entry, root: Path) -> Fields:
+    from torch_geometric import datasets
+
+    openers: dict[str, Callable[[], Any]] = {
+        "cora": lambda: datasets.Planetoid(str(root), "Cora"),
+        "citeseer": lambda: datasets.Planetoid(str(root), "CiteSeer"),
+        "pubmed": lambda: datasets.Planetoid(str(root), "PubMed"),
+        "coauthor-cs": lambda: datasets.Coauthor(str(root), "CS"),
+        "computers": lambda: datasets.Amazon(str(root), "Computers"),
+        "photo": lambda: datasets.Amazon(str(root), "Photo"),
+        "texas": lambda: datasets.WebKB(str(root), "Texas"),
+        "wisconsin": lambda: datasets.WebKB(str(root), "Wisconsin"),
+        "cornell": lambda: datasets.WebKB(str(root), "Cornell"),
+        "cornell-geomgcn2020": lambda: datasets.WebKB(str(root / "_alt" / "cornell_geomgcn_2020"), "Cornell"),
+        "chameleon": lambda: datasets.WikipediaNetwork(str(root), "chameleon"),
+        "squirrel": lambda: datasets.WikipediaNetwork(str(root), "squirrel"),
+        "actor": lambda: datasets.Actor(str(root / "Actor")),
+    }
+    graph = openers[entry.name]()[0]
+    keys = ("x", "edge_index", "y") if entry.development is not None else ("x", "edge_index", "y", *MASKS)
+    return {key: graph[key] for key in keys}
+
+
+def _open_ogb(root: str) -> Fields:
+    from ogb.nodeproppred import NodePropPredDataset
+
+    folder = Path(root) / "ogbn_arxiv"
+    if folder.is_dir():
+        (folder / "processed").mkdir()
+    source = NodePropPredDataset("ogbn-arxiv", root=root)
+    graph, labels = source[0]
+    split = source.get_idx_split()
+    fields = {
+        "x": torch.tensor(graph["node_feat"], dtype=torch.float32),
+        "edge_index": torch.tensor(graph["edge_index"], dtype=torch.long),
+        "y": torch.tensor(labels, dtype=torch.long).reshape(-1),
+    }
+    for key, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        fields[key] = torch.zeros(len(fields["y"]), 1, dtype=torch.bool)
+        fields[key][torch.tensor(split[part], dtype=torch.long)] = True
+    return fields
+
+
+def _write_cache(fields: Fields, path: Path) -> None:
+    """Write beside and rename, so that processes that load at once, or one that is killed, leave no broken file."""
+    x = fields["x"]
+    kept = {**fields, "x": x.to_sparse() if x.count_nonzero() < 0.2 * x.numel() else x}
+    part = path.with_suffix(f".{os.getpid()}.part")
+    # A full disk costs the cache, not the run.
+    with suppress(OSError, RuntimeError):
+        torch.save(kept, part)
+        part.replace(path)
+    part.unlink(missing_ok=True)
+
+
+def _read_cache(path: Path) -> Fields | None:
+    try:
+        fields = torch.load(path, weights_only=True)
+        return {**fields, "x": fields["x"].to_dense()}
+    # Missing, or damaged in whatever way: then it is made anew.
+    except Exception:
+        return None

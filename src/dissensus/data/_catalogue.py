@@ -1,0 +1,172 @@
+"""What is known of every dataset without loading it. Free of torch, so that ``dissensus data`` answers at once."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset's facts.
+
+    ``edges`` counts a pair of nodes once where the graph is undirected, and every arrow (self-loops included) where it
+    is directed. ``homophily`` is the share of edges between nodes of one class, ``None`` where it was never measured.
+    ``folder`` and ``files`` say where the raw files lie below ``DISSENSUS_DATA``; both are empty for a dataset that
+    is embedded or generated. ``development`` is the size of the development set of the random split protocol.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    homophily: float | None
+    licence: str
+    about: str
+    directed: bool = False
+    folder: str = ""
+    files: tuple[str, ...] = ()
+    development: int | None = None
+    downloadable: bool = True
+
+    @property
+    def built_in(self) -> bool:
+        """Whether the dataset needs no file from outside."""
+        return not self.files
+
+
+def _planetoid(folder: str, nodes: int, edges: int, features: int, classes: int, homophily: float) -> Entry:
+    name = folder.lower()
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return Entry(
+        *(name, nodes, edges, features, classes, homophily, "MIT", "citations between papers; words (Planetoid)"),
+        folder=f"{folder}/raw",
+        files=tuple(f"ind.{name}.{part}" for part in parts),
+        development=1500,
+    )
+
+
+def _geom_gcn(
+    name: str, path: str, nodes: int, edges: int, features: int, classes: int, homophily: float, about: str
+) -> Entry:
+    folder, _, prefix = path.rpartition("/")
+    return Entry(
+        *(name, nodes, edges, features, classes, homophily, "none stated", about),
+        directed=True,
+        folder=folder,
+        files=(
+            "out1_node_feature_label.txt",
+            "out1_graph_edges.txt",
+            *(f"{prefix}_split_0.6_0.2_{i}.npz" for i in range(10)),
+        ),
+    )
+
+
+_WEBKB = "links between web pages; words (WebKB)"
+_WIKI = "links between Wikipedia pages; nouns"
+_GOODS = "goods bought together; words of reviews"
+
+_ENTRIES = (
+    Entry("digits", 1797, 9929, 64, 10, 0.961426, "CC BY 4.0", "handwritten digits; 8 nearest neighbours (embedded)"),
+    Entry("karate", 34, 78, 34, 4, 0.756410, "MIT", "Zachary's karate club; one-hot features (embedded)"),
+    Entry("csbm", 2000, 10_000, 32, 4, 0.8, "generated", "contextual stochastic block model; sizes are its defaults"),
+    _planetoid("Cora", 2708, 5278, 1433, 7, 0.809966),
+    _planetoid("CiteSeer", 3327, 4552, 3703, 6, 0.735501),
+    _planetoid("PubMed", 19717, 44324, 500, 3, 0.802387),
+    Entry(
+        *("coauthor-cs", 18333, 81894, 6805, 15, 0.808057, "MIT", "joint papers of authors; keywords"),
+        folder="CS/raw",
+        files=("ms_academic_cs.npz",),
+        development=5000,
+    ),
+    Entry(
+        *("computers", 13752, 245861, 767, 10, 0.777216, "MIT", _GOODS),
+        folder="Computers/raw",
+        files=("amazon_electronics_computers.npz",),
+        development=1500,
+    ),
+    Entry(
+        *("photo", 7650, 119081, 745, 8, 0.827244, "MIT", _GOODS),
+        folder="Photo/raw",
+        files=("amazon_electronics_photo.npz",),
+        development=1500,
+    ),
+    _geom_gcn("texas", "texas/raw/texas", 183, 325, 1703, 5, 0.107692, _WEBKB),
+    _geom_gcn("wisconsin", "wisconsin/raw/wisconsin", 251, 515, 1703, 5, 0.196117, _WEBKB),
+    _geom_gcn("cornell", "cornell/raw/cornell", 183, 298, 1703, 5, 0.130872, f"{_WEBKB}, as corrected"),
+    # Upstream now serves the corrected files alone, so this one can only be placed by hand.
+    replace(
+        _geom_gcn(
+            *("cornell-geomgcn2020", "_alt/cornell_geomgcn_2020/cornell/raw/cornell", 183, 298, 1703, 5, 0.305369),
+            "Cornell's links with Texas's words and labels, as papers used it",
+        ),
+        downloadable=False,
+    ),
+    _geom_gcn("chameleon", "chameleon/geom_gcn/raw/chameleon", 2277, 36101, 2325, 5, 0.235007, _WIKI),
+    _geom_gcn("squirrel", "squirrel/geom_gcn/raw/squirrel", 5201, 217073, 2089, 5, 0.223943, _WIKI),
+    _geom_gcn("actor", "Actor/raw/film", 7600, 30019, 932, 5, 0.218761, "actors on one Wikipedia page; keywords"),
+    Entry(
+        *("ogbn-arxiv", 169_343, 1_166_243, 128, 40, None, "ODC-BY", "citations between arXiv papers; words (OGB)"),
+        directed=True,
+        folder="ogbn_arxiv",
+        files=(
+            "RELEASE_v1.txt",
+            *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "node_year")),
+            *(f"raw/num-{part}-list.csv.gz" for part in ("node", "edge")),
+            *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+        ),
+    ),
+    Entry(
+        *("arxiv-synthetic", 169_343, 1_166_243, 128, 40, 0.65, "generated"),
+        "NOT real: a generated graph of ogbn-arxiv's sizes, to measure speed and memory",
+    ),
+)
+
+CATALOGUE = {entry.name: entry for entry in _ENTRIES}
+
+
+def names() -> list[str]:
+    """The names that :func:`dissensus.data.load` knows, embedded ones first.
+
+    >>> names()[:3]
+    ['digits', 'karate', 'csbm']
+    """
+    return list(CATALOGUE)
+
+
+def data_folder() -> Path | None:
+    """The folder of raw files, from ``DISSENSUS_DATA``; ``None`` if that is unset or empty."""
+    value = os.environ.get("DISSENSUS_DATA")
+    return Path(value).expanduser() if value else None
+
+
+def cache_folder() -> Path:
+    """Where processed datasets are kept: ``DISSENSUS_CACHE``, otherwise the user's cache directory."""
+    value = os.environ.get("DISSENSUS_CACHE")
+    if value:
+        return Path(value).expanduser()
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path("~/.cache").expanduser()) / "dissensus"
+
+
+def raw_folder(entry: Entry) -> Path | None:
+    """The folder below ``DISSENSUS_DATA`` that holds every raw file of ``entry``; ``None`` if one is missing."""
+    root = data_folder()
+    if root is None or entry.built_in:
+        return None
+    folder = root / entry.folder
+    return folder if all((folder / file).is_file() for file in entry.files) else None
+
+
+def download_cache(entry: Entry) -> Path:
+    """The cache file of a dataset that was downloaded, as opposed to read from ``DISSENSUS_DATA``."""
+    return cache_folder() / f"{entry.name}-upstream.pt"
+
+
+def present(entry: Entry) -> str:
+    """Where the dataset would come from: ``built in``, ``DISSENSUS_DATA``, ``cache`` or, if it is not here, ``no``."""
+    if entry.built_in:
+        return "built in"
+    if raw_folder(entry) is not None:
+        return "DISSENSUS_DATA"
+    return "cache" if download_cache(entry).is_file() else "no"

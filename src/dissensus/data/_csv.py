@@ -1,0 +1,165 @@
+"""The user's own graph as two tables, ``edges.csv`` and ``nodes.csv``."""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dissensus.data._dataset import MASKS, Dataset, code_labels, from_fields
+from dissensus.errors import InputError
+
+LABELS = ("label", "y")
+
+
+def find_pair(path: Path) -> tuple[Path, Path]:
+    """The paths of the edge table and the node table, from their folder or from either of them."""
+    if path.is_dir():
+        edges, nodes = path / "edges.csv", path / "nodes.csv"
+    elif "edges" in path.name:
+        edges, nodes = path, path.with_name(path.name.replace("edges", "nodes"))
+    elif "nodes" in path.name:
+        edges, nodes = path.with_name(path.name.replace("nodes", "edges")), path
+    else:
+        raise InputError(f"{path}: a graph is two tables: name them edges.csv and nodes.csv, in one folder")
+    for file in (edges, nodes):
+        if not file.is_file():
+            raise InputError(f"{file} is missing: a graph is edges.csv and nodes.csv, in one folder")
+    return edges, nodes
+
+
+def read_csv(edges: Path, nodes: Path) -> Dataset:
+    """A graph from two comma-separated tables in UTF-8, each with one header line.
+
+    ``nodes``: column ``id`` (or else the first one) names the node, any text; ``label`` or ``y``, if there is one, is
+    its class, any text, empty where unknown; ``train_mask``, ``val_mask``, ``test_mask`` hold 0 or 1; all other columns
+    are features and hold numbers. ``edges``: columns ``source`` and ``target`` (or else the first two) hold ids of
+    ``nodes``, one line an edge in that direction; other columns are not read.
+    """
+    ids, labels, masks, x = _read_nodes(nodes)
+    edge_index = _read_edges(edges, nodes, {name: i for i, name in enumerate(ids)})
+    fields: dict[str, Any] = {"x": x, "edge_index": edge_index, **masks}
+    class_names: Sequence[str] = ()
+    if labels is not None:
+        fields["y"], class_names = code_labels(labels)
+    name = edges.parent.resolve().name if edges.name == "edges.csv" else edges.stem
+    return from_fields(fields, name=name, where=str(nodes), class_names=class_names, node_ids=ids)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The header, then the rows that are not blank, each with its line number and the header's number of cells."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            width = 0
+            for row in reader:
+                if not row:
+                    continue
+                width = width or len(row)
+                if len(row) != width:
+                    raise InputError(
+                        f"{path}, line {reader.line_num}: {len(row)} cells where the header has {width}: "
+                        "make them equal (quote text that holds a comma)"
+                    )
+                yield reader.line_num, [cell.strip() for cell in row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as CSV ({error}): save it as comma-separated text in UTF-8") from error
+
+
+def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
+    _, header = next(rows, (0, []))
+    if not header:
+        raise InputError(f"{path} is empty: begin it with a header line")
+    twice = (
+        [column for i, column in enumerate(header) if column in header[:i]] if len(set(header)) < len(header) else []
+    )
+    if twice:
+        raise InputError(f"{path}, line 1: two columns are named {twice[0]!r}: rename one")
+    return header
+
+
+def _read_nodes(path: Path) -> tuple[list[str], list[str] | None, dict[str, np.ndarray], np.ndarray]:
+    """Ids, labels (``None`` without such a column), masks and features of the node table."""
+    rows = _rows(path)
+    header = _header(path, rows)
+    key = header.index("id") if "id" in header else 0
+    label = [i for i, column in enumerate(header) if column in LABELS and i != key]
+    if len(label) > 1:
+        raise InputError(f"{path}, line 1: both 'label' and 'y' are there: keep one as the class")
+    marks = [i for i, column in enumerate(header) if column in MASKS and i != key]
+    numeric = [i for i in range(len(header)) if i not in (key, *label, *marks)]
+    if not numeric:
+        raise InputError(f"{path}, line 1: there is no feature column: add at least one column of numbers")
+    lines: dict[str, int] = {}
+    labels: list[str] = []
+    marked: list[list[bool]] = []
+    features: list[np.ndarray] = []
+    for line, row in rows:
+        if row[key] in lines:
+            raise InputError(f"{path}, line {line}: node {row[key]!r} is in line {lines[row[key]]} already: drop one")
+        if not row[key]:
+            raise InputError(f"{path}, line {line}: the node has no id: fill column {header[key]!r}")
+        lines[row[key]] = line
+        labels += [row[i] for i in label]
+        marked.append([_mark(row[i], f"{path}, line {line}, column {header[i]!r}") for i in marks])
+        features.append(_numbers(row, numeric, header, f"{path}, line {line}"))
+    if not lines:
+        raise InputError(f"{path} has a header but no nodes: add one line for each node")
+    masks = np.array(marked, dtype=np.bool_).reshape(len(lines), len(marks))
+    by_name = {header[i]: np.ascontiguousarray(masks[:, j]) for j, i in enumerate(marks)}
+    return list(lines), labels if label else None, by_name, np.stack(features)
+
+
+def _numbers(row: Sequence[str], columns: Sequence[int], header: Sequence[str], where: str) -> np.ndarray:
+    try:
+        numbers = np.array([float(row[i]) for i in columns])
+        if np.abs(numbers).max() <= np.finfo(np.float32).max:
+            return numbers.astype(np.float32)
+    except ValueError:
+        pass
+    wrong = next(i for i in columns if not _is_number(row[i]))
+    raise InputError(
+        f"{where}, column {header[wrong]!r}: {_short(row[wrong])} is not a finite number: "
+        "fill it in, encode it as numbers, or drop the column"
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.fabs(float(text)) <= float(np.finfo(np.float32).max)
+    except ValueError:
+        return False
+
+
+def _mark(text: str, where: str) -> bool:
+    values = {"0": False, "1": True, "false": False, "true": True, "": False}
+    if text.lower() not in values:
+        raise InputError(f"{where}: {_short(text)} is neither 0 nor 1: write 1 for the nodes of the mask, 0 elsewhere")
+    return values[text.lower()]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _read_edges(path: Path, nodes: Path, index: dict[str, int]) -> np.ndarray:
+    """The edge table as ``edge_index`` ``[2, edges]``."""
+    rows = _rows(path)
+    header = _header(path, rows)
+    if len(header) < 2:
+        raise InputError(f"{path}, line 1: an edge needs two columns: name them source and target")
+    if header[0] in index and header[1] in index:
+        raise InputError(f"{path}, line 1 is an edge, not a header: put the line 'source,target' before it")
+    ends = ("source", "target")
+    columns = [header.index(end) for end in ends] if set(ends) <= set(header) else [0, 1]
+    found: list[int] = []
+    for line, row in rows:
+        for column in columns:
+            node = index.get(row[column])
+            if node is None:
+                name = _short(row[column])
+                raise InputError(f"{path}, line {line}: node {name} is not in {nodes.name}: add it or drop the edge")
+            found.append(node)
+    return np.array(found, dtype=np.int64).reshape(-1, 2).T

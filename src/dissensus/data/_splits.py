@@ -1,0 +1,152 @@
+"""Which nodes train, validate and test: seeded random splits, and splits that a dataset brings along."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError
+
+Masks = tuple[Tensor, Tensor, Tensor]
+PER_CLASS = 20
+DEVELOPMENT = 1500
+RANDOM_SEEDS = tuple(range(1, 11))
+
+
+class Splits(Protocol):
+    """A family of splits, one for each seed."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol in words."""
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        """The seeds to use when the caller names none."""
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        """Boolean masks ``[n]`` of the training, validation and test nodes, disjoint and none of them empty."""
+
+
+@dataclass(frozen=True)
+class BenchmarkSplits:
+    """The random protocol of the homophilic benchmarks.
+
+    ``RandomState(seed)`` draws ``development`` nodes without replacement; a fresh ``RandomState(seed)`` draws 20 of
+    them from each class, class by class, for training. The other development nodes validate, all the rest test.
+    """
+
+    development: int = DEVELOPMENT
+
+    @property
+    def protocol(self) -> str:
+        return f"random {PER_CLASS} per class of {self.development} development nodes"
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        return RANDOM_SEEDS
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        labels = y.numpy()
+        development = _random(seed).choice(len(labels), self.development, replace=False)
+        random = _random(seed)
+        train = []
+        for label, name in enumerate(class_names):
+            members = development[labels[development] == label]
+            if len(members) < PER_CLASS:
+                raise InputError(
+                    f"split {seed} has only {len(members)} development nodes of class {name!r}, of {PER_CLASS} needed "
+                    "for training: take another split seed"
+                )
+            train.append(random.choice(members, PER_CLASS, replace=False))
+        return _masks(np.arange(len(labels)), development, np.concatenate(train), len(labels))
+
+
+@dataclass(frozen=True)
+class ScaledSplits:
+    """The random protocol for any other graph: the benchmarks' one, scaled to the labelled nodes and to rare classes.
+
+    Of the L labelled nodes in C classes, a share ``f = min(1/2, max(1500, 40 C) / L)`` is for development.
+    ``RandomState(seed)`` draws ``ceil(f m)``, at least 2, of a class's m nodes; a fresh ``RandomState(seed)`` draws 20
+    of those, or half of them if that is fewer, for training. The other development nodes validate, the other labelled
+    nodes test. Every class of at least 3 labelled nodes is thus in all three masks.
+    """
+
+    @property
+    def protocol(self) -> str:
+        return f"random {PER_CLASS} per class of {DEVELOPMENT} development nodes, scaled to the labels"
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        return RANDOM_SEEDS
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        labels = y.numpy()
+        labelled = np.flatnonzero(labels >= 0)
+        if not len(labelled):
+            raise InputError(
+                "the graph has no labels, so it cannot be split: give it labels, or use it to predict only"
+            )
+        share = min(0.5, max(DEVELOPMENT, 2 * PER_CLASS * len(class_names)) / len(labelled))
+        random = _random(seed)
+        development = []
+        for label, name in enumerate(class_names):
+            members = np.flatnonzero(labels == label)
+            if len(members) < 3:
+                raise InputError(
+                    f"class {name!r} has only {len(members)} labelled nodes, a random split needs 3: label more nodes, "
+                    "drop or merge the class, or give train_mask, val_mask and test_mask"
+                )
+            development.append(random.choice(members, max(2, int(np.ceil(share * len(members)))), replace=False))
+        random = _random(seed)
+        train = [random.choice(part, min(PER_CLASS, len(part) // 2), replace=False) for part in development]
+        return _masks(labelled, np.concatenate(development), np.concatenate(train), len(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSplits:
+    """Splits that came with the data: boolean masks ``[n, k]``, column ``seed`` being split ``seed``."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    protocol: str = field(default="masks in file", kw_only=True)
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        return tuple(range(self.train.size(1)))
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        if not 0 <= seed < self.train.size(1):
+            last = self.train.size(1) - 1
+            which = f"the fixed splits 0-{last}" if last else "one fixed split, 0"
+            raise InputError(f"there is no split {seed}, only {which}: choose {f'from 0-{last}' if last else 0}")
+        chosen = (self.train[:, seed], self.val[:, seed], self.test[:, seed])
+        for name, mask in zip(("train", "val", "test"), chosen, strict=True):
+            if not mask.any():
+                raise InputError(f"{name}_mask of split {seed} is empty: choose another split or the full graph")
+        return chosen
+
+    def subset(self, keep: Tensor) -> "FixedSplits":
+        """The same splits on the nodes ``keep`` (indices) alone."""
+        return FixedSplits(self.train[keep], self.val[keep], self.test[keep], protocol=self.protocol)
+
+
+def _random(seed: int) -> np.random.RandomState:
+    """The legacy generator, because the published splits were drawn with it and its stream is frozen."""
+    if not 0 <= seed < 2**32:
+        raise InputError(f"split seed {seed} is out of range: choose one from 0 to {2**32 - 1}")
+    return np.random.RandomState(seed)
+
+
+def _masks(pool: np.ndarray, development: np.ndarray, train: np.ndarray, nodes: int) -> Masks:
+    masks = [torch.zeros(nodes, dtype=torch.bool) for _ in range(3)]
+    masks[0][train] = True
+    masks[1][development] = True
+    masks[1][train] = False
+    masks[2][pool] = True
+    masks[2][development] = False
+    return masks[0], masks[1], masks[2]
