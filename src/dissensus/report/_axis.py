@@ -19,7 +19,9 @@ class Axis:
     def place(self, value: float) -> float:
         """Where ``value`` lies: 0 at ``low``, 1 at ``high``, clamped (also what a log axis cannot show)."""
         if self.log:
-            return _clamp(log10(value / self.low) / log10(self.high / self.low)) if value > 0 else 0.0
+            # Differences of logarithms, not the logarithm of a ratio: energies span more than a float's range.
+            start, end = log10(self.low), log10(self.high)
+            return _clamp((log10(value) - start) / (end - start)) if value > 0 else 0.0
         return _clamp((value - self.low) / (self.high - self.low))
 
 
@@ -43,15 +45,14 @@ def log_axis(values: Iterable[float], count: int) -> Axis:
     low, high = data[0], data[-1]
     if low == high:
         low, high = low / 2, high * 2
-    marks = _powers_of_two(data, count) or _powers_of_ten(low, high, count)
-    if len(marks) < 2:
+    ticks = _powers_of_two(data, count) or _powers_of_ten(low, high, count)
+    if len(ticks) < 2:
         exponents = range(magnitude(low), magnitude(high) + 1)
         marks = [m * 10.0**e for e in exponents for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    if len(marks) < 2:
-        return Axis(low, high, True, linear_axis((low, high), count, whole=False).ticks)
-    plain = all(1e-3 < mark < 1e4 for mark in marks) or not all(log10(mark).is_integer() for mark in marks)
-    labels = [_short(mark) if plain else power(round(log10(mark))) for mark in marks]
-    return Axis(low, high, True, tuple(zip(marks, labels, strict=True)))
+        ticks = [(mark, _short(mark)) for mark in marks]
+    if len(ticks) < 2:
+        ticks = list(linear_axis((low, high), count, whole=False).ticks)
+    return Axis(low, high, True, tuple(ticks))
 
 
 def nice_step(rough: float) -> float:
@@ -60,16 +61,18 @@ def nice_step(rough: float) -> float:
     return next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
 
 
-def _powers_of_two(data: Sequence[float], count: int) -> list[float]:
+def _powers_of_two(data: Sequence[float], count: int) -> list[tuple[float, str]]:
     if not 2 <= len(data) <= 16 or not all(log2(value).is_integer() for value in data):
         return []
-    return list(data[:: ceil(len(data) / (2 * count))])
+    return [(value, _short(value)) for value in data[:: ceil(len(data) / (2 * count))]]
 
 
-def _powers_of_ten(low: float, high: float, count: int) -> list[float]:
+def _powers_of_ten(low: float, high: float, count: int) -> list[tuple[float, str]]:
     first, last = ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9)
-    step = max(1, ceil((last - first + 1) / (count + 1)))
-    return [10.0**exponent for exponent in range(first, last + 1) if exponent % step == 0]
+    step = round(nice_step(max(1.0, (last - first) / count)))
+    exponents = [exponent for exponent in range(first, last + 1) if exponent % step == 0]
+    short = all(-3 < exponent < 4 for exponent in exponents)
+    return [(10.0**e, _short(10.0**e) if short else power(e)) for e in exponents]
 
 
 def _label(value: float, step: float) -> str:

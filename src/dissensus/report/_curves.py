@@ -57,30 +57,33 @@ class Curves:
 
     def __post_init__(self) -> None:
         self.names = list(dict.fromkeys(line.name for line in self.series))
-        if not any(True for line in self.series for _ in self.runs(line)):
+        if not any(self.runs(line) for line in self.series):
             positive = " and positive, for a log axis," if self.x_log or self.y_log else ""
             raise InputError(f"chart {self.title!r} has nothing to draw; give a series with a finite{positive} point")
 
-    def runs(self, line: Series) -> Iterable[list[int]]:
+    def runs(self, line: Series) -> list[list[int]]:
         """Indices of each stretch of a series without a gap."""
-        run: list[int] = []
-        for index, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
-            if self._visible(x, self.x_log) and self._visible(y, self.y_log):
-                run.append(index)
-            elif run:
-                yield run
-                run = []
-        if run:
-            yield run
+        return _stretches(self._drawn(line, index) for index in range(len(line.x)))
+
+    def bands(self, line: Series) -> list[list[int]]:
+        """Indices of each stretch of a series that has a band; a single run, say, has no spread."""
+        if line.low is None or line.high is None:
+            return []
+        ends = zip(line.low, line.high, strict=True)
+        return _stretches(
+            self._drawn(line, index) and isfinite(low) and isfinite(high) for index, (low, high) in enumerate(ends)
+        )
 
     def axes(self, x_count: int, y_count: int) -> tuple[Axis, Axis]:
         """The axes with about so many ticks; bands are inside the domain."""
-        points = [(line, index) for line in self.series for run in self.runs(line) for index in run]
-        xs = [line.x[index] for line, index in points]
-        ys = [line.y[index] for line, index in points]
-        for line, index in points:
-            ends = (line.low[index], line.high[index]) if line.low is not None and line.high is not None else ()
-            ys += [end for end in ends if self._visible(end, self.y_log)]
+        xs, ys = [], []
+        for line in self.series:
+            for run in self.runs(line):
+                xs += [line.x[index] for index in run]
+                ys += [line.y[index] for index in run]
+            for run in self.bands(line):
+                ends = [end[index] for end in (line.low, line.high) if end is not None for index in run]
+                ys += [end for end in ends if _visible(end, self.y_log)]
         x = log_axis(xs, x_count) if self.x_log else linear_axis(xs, x_count, whole=False)
         y = log_axis(ys, y_count) if self.y_log else linear_axis(ys, y_count, whole=True)
         return x, y
@@ -91,9 +94,8 @@ class Curves:
 
         return save(self, Path(stem))
 
-    @staticmethod
-    def _visible(value: float, log: bool) -> bool:
-        return isfinite(value) and (value > 0 or not log)
+    def _drawn(self, line: Series, index: int) -> bool:
+        return _visible(line.x[index], self.x_log) and _visible(line.y[index], self.y_log)
 
 
 Shape = Literal["circle", "square", "up", "diamond", "down", "cross", "plus", "star"]
@@ -112,3 +114,20 @@ def marked(run: Sequence[int], most: int = 24) -> Sequence[int]:
 
 def _floats(values: Iterable[float]) -> list[float]:
     return [float(value) for value in values]
+
+
+def _visible(value: float, log: bool) -> bool:
+    return isfinite(value) and (value > 0 or not log)
+
+
+def _stretches(flags: Iterable[bool]) -> list[list[int]]:
+    """The indices of the true flags, cut wherever one between them is false."""
+    runs: list[list[int]] = []
+    before = False
+    for index, flag in enumerate(flags):
+        if flag and before:
+            runs[-1].append(index)
+        elif flag:
+            runs.append([index])
+        before = flag
+    return runs

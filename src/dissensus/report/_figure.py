@@ -1,5 +1,6 @@
 """Curves by matplotlib, for print."""
 
+from math import log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,26 +59,16 @@ def _draw(curves: "Curves", ax: Any) -> None:
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(length=2.5, width=0.6)
-    colours = series_colours(LIGHT)
     for line in curves.series:
-        index = curves.names.index(line.name)
-        colour, shape = look(index)
-        for run in curves.runs(line):
-            xs = [line.x[i] for i in run]
-            if line.low is not None and line.high is not None:
+        style = _style(curves.names.index(line.name), line.dashed)
+        if line.low is not None and line.high is not None:
+            for run in curves.bands(line):
                 low = [max(line.low[i], y.low) for i in run]
-                ax.fill_between(xs, low, [line.high[i] for i in run], color=colours[colour], alpha=0.15, linewidth=0)
-            ax.plot(
-                xs,
-                [line.y[i] for i in run],
-                color=colours[colour],
-                linestyle=(0, (4, 2)) if line.dashed else "-",
-                linewidth=1.4,
-                marker=_MARKERS[shape],
-                markersize=4.5,
-                markerfacecolor="white" if line.dashed else colours[colour],
-                markevery=[run.index(i) for i in marked(run)],
-            )
+                high = [line.high[i] for i in run]
+                ax.fill_between([line.x[i] for i in run], low, high, color=style["color"], alpha=0.15, linewidth=0)
+        for run in curves.runs(line):
+            places = [run.index(i) for i in marked(run)]
+            ax.plot([line.x[i] for i in run], [line.y[i] for i in run], markevery=places, **style)
     _legend(curves, ax)
     ax.set_xlabel(curves.x_label)
     ax.set_ylabel(curves.y_label)
@@ -87,9 +78,23 @@ def _draw(curves: "Curves", ax: Any) -> None:
 def _margin(low: float, high: float, log: bool, share: float = 0.03) -> tuple[float, float]:
     """The limits with a little room, so that markers at the ends are not cut."""
     if log:
-        factor = (high / low) ** share
-        return low / factor, high * factor
+        room = share * (log10(high) - log10(low))
+        # Below the smallest number there is no room left to give.
+        return 10 ** max(log10(low) - room, -323), 10 ** min(log10(high) + room, 308)
     return low - share * (high - low), high + share * (high - low)
+
+
+def _style(index: int, dashed: bool) -> dict[str, Any]:
+    colour, shape = look(index)
+    paint = series_colours(LIGHT)[colour]
+    return {
+        "color": paint,
+        "linestyle": (0, (4, 2)) if dashed else "-",
+        "linewidth": 1.4,
+        "marker": _MARKERS[shape],
+        "markersize": 4.5,
+        "markerfacecolor": "white" if dashed else paint,
+    }
 
 
 def _legend(curves: "Curves", ax: Any) -> None:
@@ -97,22 +102,6 @@ def _legend(curves: "Curves", ax: Any) -> None:
         return
     from matplotlib.lines import Line2D
 
-    handles = []
-    for index, name in enumerate(curves.names):
-        colour, shape = look(index)
-        paint = series_colours(LIGHT)[colour]
-        dashed = next(line.dashed for line in curves.series if line.name == name)
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=paint,
-                label=name,
-                linewidth=1.4,
-                linestyle=(0, (4, 2)) if dashed else "-",
-                marker=_MARKERS[shape],
-                markersize=4.5,
-                markerfacecolor="white" if dashed else paint,
-            )
-        )
+    dashed = {line.name: line.dashed for line in reversed(curves.series)}
+    handles = [Line2D([], [], label=name, **_style(i, dashed[name])) for i, name in enumerate(curves.names)]
     ax.legend(handles=handles, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)

@@ -6,9 +6,9 @@ from html import escape
 from math import isfinite, isnan
 
 from dissensus.report._curves import Curves
-from dissensus.report._number import pretty
+from dissensus.report._number import magnitude, number, pretty
 from dissensus.report._svg import chart, describe, swatch
-from dissensus.report._table import Cell, Parts, Table, sort_key
+from dissensus.report._table import Cell, Parts, Table, Value, sort_key
 
 
 def text(raw: str) -> str:
@@ -82,10 +82,12 @@ def data_table(curves: Curves, most: int = 25) -> Table:
     rows: list[list[Cell]] = [
         [int(x) if x.is_integer() else x, *(points[name].get(x) for name in curves.names)] for x in xs[::step]
     ]
+    _, y = curves.axes(x_count=5, y_count=5)
+    digits = 3 if y.log else max(0, 3 - magnitude(y.high - y.low))
     note = f"{len(rows)} of {len(xs)} points." if step > 1 else ""
-    return Table(
-        [x_name, *curves.names], rows, f"{curves.title or 'Chart'}: {curves.y_label or 'values'}", note, digits=4
-    )
+    decimals = dict.fromkeys(curves.names, digits) | {x_name: 4}
+    title = f"{curves.title or 'Chart'}: {curves.y_label or 'values'}"
+    return Table([x_name, *curves.names], rows, title, note, digits=decimals)
 
 
 def _head(table: Table, index: int) -> str:
@@ -105,6 +107,9 @@ def _cell(table: Table, index: int, cell: Cell, parts: Parts, widths: tuple[floa
     if parts.paper:
         shown += f'<span class="paper">{text(pretty(parts.paper))}</span>'
     value = "" if isnan(key) else f' data-value="{key!r}"'
+    if isinstance(cell, Value) and not isnan(cell.interval[0]):
+        low, high = (pretty(number(end, table.decimals(index))) for end in cell.interval)
+        value += f' title="95% interval {low} to {high}"'
     kind = " ".join(["num"] * numeric + ["best"] * best)
     kind = f' class="{kind}"' if kind else ""
     return f'<th scope="row"{kind}{value}>{shown}</th>' if index == 0 else f"<td{kind}{value}>{shown}</td>"

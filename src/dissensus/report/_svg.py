@@ -94,12 +94,13 @@ def _series(curves: Curves, index: int, frame: Frame) -> str:
     colour, shape = look(place)
     dash = " dashed" if line.dashed else ""
     bands, paths, marks = "", "", ""
-    for run in curves.runs(line):
-        points = [(frame.across(line.x[i]), frame.down(line.y[i])) for i in run]
-        if line.low is not None and line.high is not None:
+    if line.low is not None and line.high is not None:
+        for run in curves.bands(line):
             upper = [(frame.across(line.x[i]), frame.down(line.high[i])) for i in run]
             lower = [(frame.across(line.x[i]), frame.down(line.low[i])) for i in reversed(run)]
             bands += f'<path class="band" d="{_path(upper + lower)}Z"/>'
+    for run in curves.runs(line):
+        points = [(frame.across(line.x[i]), frame.down(line.y[i])) for i in run]
         paths += _path(points)
         for i in marked(run):
             spot = f"{_n(frame.across(line.x[i]))} {_n(frame.down(line.y[i]))}"

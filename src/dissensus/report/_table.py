@@ -188,9 +188,13 @@ class Table:
         """Whether a column holds numbers (beside which texts such as "out of memory" may stand)."""
         return any(not isnan(sort_key(row[index])) for row in self.rows)
 
+    def decimals(self, index: int) -> int:
+        """The decimals that column ``index`` is shown with."""
+        return self.digits if isinstance(self.digits, int) else self.digits.get(self.columns[index], 2)
+
     def parts(self, index: int, cell: Cell) -> Parts:
         """A cell of column ``index`` as text."""
-        digits = self.digits if isinstance(self.digits, int) else self.digits.get(self.columns[index], 2)
+        digits = self.decimals(index)
         if cell is None:
             return Parts(MISSING)
         if isinstance(cell, str):
