@@ -211,6 +211,8 @@ def test_gradient_norms_respect_the_training_mask_and_the_given_loss(data):
     assert masked == by_hand
     del data.train_mask
     assert measure.gradient_norms(model, data) != masked
+    data.y[4:] = -1
+    assert measure.gradient_norms(model, data) == masked
     constant = measure.gradient_norms(model, data, loss=lambda output, data: torch.zeros(()))
     assert set(constant.values()) == {0.0}
 
@@ -224,12 +226,14 @@ def test_gradient_norms_of_states_by_the_chain_rule():
     adjacency = torch.zeros(12, 12, dtype=torch.float64)
     adjacency[data.edge_index[1], data.edge_index[0]] = 1
     last = torch.ones(12, 5, dtype=torch.float64)
-    assert list(found.values()) == pytest.approx([(adjacency.T @ last).norm().item(), last.norm().item()])
+    first = adjacency.T @ last
+    assert next(iter(found)) == "input"
+    assert list(found.values()) == pytest.approx([g.norm().item() for g in (adjacency.T @ first, first, last)])
 
 
 def test_gradients_vanish_with_depth_in_a_deep_stack(data):
     norms = list(measure.gradient_norms(Stack(30), data, of="states").values())
-    assert len(norms) == 30
+    assert len(norms) == 31
     assert norms[0] < 1e-4 * norms[-1]
 
 

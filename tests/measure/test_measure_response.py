@@ -140,6 +140,13 @@ def test_the_seed_decides_everything():
     assert measure.filter_response(model, data).sharpening != measure.filter_response(model, data, seed=1).sharpening
 
 
+def test_without_bands_the_shares_are_the_same():
+    data, model = data_of(KARATE), Filter(KARATE, 1.0, -0.5)
+    alone = measure.filter_response(model, data, bands=0)
+    assert alone.sharpening == measure.filter_response(model, data).sharpening
+    assert len(alone.gain) == len(alone.frequency) == 0
+
+
 def test_wrong_input_is_refused_with_a_cure():
     data = data_of(KARATE)
     with pytest.raises(InputError, match="at least 1"):

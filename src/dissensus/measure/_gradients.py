@@ -28,8 +28,8 @@ def gradient_norms(
     or its first part if there is none (``encoder.weight`` to ``encoder``). A continuous model shares its parameters
     over time; build it with several end times to see the norm by depth.
 
-    ``of="states"``: :math:`\|\partial \ell / \partial X^l\|_F` for the output of each layer, layers chosen as in
-    :func:`watch`.
+    ``of="states"``: :math:`\|\partial \ell / \partial X^l\|_F` for ``"input"`` (the features), then for the output of
+    each layer, layers chosen as in :func:`watch`.
 
     A layer that the loss does not reach has norm 0.
 
@@ -38,7 +38,7 @@ def gradient_norms(
         data: graph with ``x``, ``edge_index``, and ``y`` for the default loss.
         of: ``"parameters"`` or ``"states"``.
         loss: called as ``loss(output, data)``; by default the cross-entropy with ``data.y``, over ``data.train_mask``
-            if there is one.
+            if there is one and over all labelled nodes (``y >= 0``) otherwise.
         layers: with ``of="states"``, which modules are layers.
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
             data.edge_index)``.
@@ -46,8 +46,8 @@ def gradient_norms(
     one_of("gradient", of, ["parameters", "states"])
     check_data(data)
     if loss is None:
-        if getattr(data, "y", None) is None:
-            raise InputError("data.y is missing; give labels, or another loss=")
+        if getattr(data, "y", None) is None or not (data.y >= 0).any():
+            raise InputError("data.y holds no labels; give some, or another loss=")
         loss = _cross_entropy
     if of == "states":
         return _by_state(model, data, loss, layers, forward)
@@ -76,7 +76,6 @@ def _by_state(
     model: nn.Module, data: Data, loss: Loss, layers: str | Sequence[str] | None, forward: Forward | None
 ) -> dict[str, float]:
     selected = select_layers(model, layers)
-    # Without its own gradient the output of a layer without parameters would not be part of the graph.
     data = data.clone()
     data.x = data.x.detach().requires_grad_()
     with (
@@ -85,8 +84,9 @@ def _by_state(
         recording(selected, int(data.x.size(0)), lambda state: state) as records,
     ):
         value = loss(call(model, data, forward), data)
-        gradients = _gradients(value, [state for _, state in records])
-    return {name: float(g.double().norm()) for (name, _), g in zip(records, gradients, strict=True)}
+        states = [("input", data.x), *records]
+        gradients = _gradients(value, [state for _, state in states])
+    return {name: float(g.double().norm()) for (name, _), g in zip(states, gradients, strict=True)}
 
 
 def _gradients(value: Tensor, inputs: list[Tensor]) -> list[Tensor]:
@@ -104,7 +104,5 @@ def _layer_of(parameter: str) -> str:
 
 def _cross_entropy(output: Tensor, data: Data) -> Tensor:
     y = data.y.view(-1)
-    mask = getattr(data, "train_mask", None)
-    return (
-        nn.functional.cross_entropy(output, y) if mask is None else nn.functional.cross_entropy(output[mask], y[mask])
-    )
+    mask = data.train_mask if getattr(data, "train_mask", None) is not None else y >= 0
+    return nn.functional.cross_entropy(output[mask], y[mask])

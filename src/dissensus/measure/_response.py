@@ -67,7 +67,7 @@ def filter_response(
     Args:
         model: any module whose output is differentiable in ``data.x``; run in evaluation mode and left as it was.
         data: graph with ``x [n, in_channels]`` and ``edge_index``.
-        bands: number of equal bands of [0, 2].
+        bands: number of equal bands of [0, 2]; 0 for the shares alone, which is quicker.
         probes: number of random output directions; the relative error of the shares falls as ``1 / sqrt(probes)``.
         seed: seed of all random directions.
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
@@ -76,10 +76,9 @@ def filter_response(
     check_data(data)
     check_state(data.x)
     check_edges(data.edge_index, int(data.x.size(0)))
-    if bands < 1 or probes < 1:
-        raise InputError(f"bands and probes must be at least 1, not {bands} and {probes}")
-    width = 2 / bands
-    frequency = torch.arange(bands, dtype=torch.float64) * width + width / 2
+    if bands < 0 or probes < 1:
+        raise InputError(f"bands must be at least 0 and probes at least 1, not {bands} and {probes}")
+    frequency = (torch.arange(bands, dtype=torch.float64) + 0.5) * (2 / max(1, bands))
     columns = max(1, min(int(data.x.size(-1)), _ENTRIES // int(data.x.size(0)) // probes))
     pulled = _pull_back(model, data, probes, columns, seed, forward)
 
@@ -88,6 +87,8 @@ def filter_response(
         return FilterResponse(frequency, torch.full_like(frequency, torch.nan), 0.5, 0.5)
     pulled = pulled[kept]
     sharpening = _sharpening(pulled, edges)
+    if not bands:
+        return FilterResponse(frequency, frequency.clone(), sharpening, 1 - sharpening)
     laplacian = _laplacian(edges, len(kept))
     if len(kept) <= _EXACT_NODES:
         energy, count = _exact(laplacian, pulled.numpy(), bands)
