@@ -43,11 +43,11 @@ def resolve(target: str) -> Target:
 
 
 def call(target: str, config: Config, threads: int | None = None) -> Outcome:
-    """Run ``target`` on ``config`` with so many threads; an exception becomes a failed outcome."""
+    """Run ``target`` on ``config`` with so many threads; an exception in it becomes a failed outcome."""
+    function = resolve(target)
     started, clock = now(), time.perf_counter()
     result = error = trace = None
     try:
-        function = resolve(target)
         set_threads(threads)
         result = plain(function(config), "the result", finite=False)
         if not isinstance(result, dict):

@@ -13,7 +13,9 @@ from dissensus.errors import InputError, one_of
 from dissensus.runs import _claims
 from dissensus.runs._call import lost, now, resolve
 from dissensus.runs._config import Config, checked, key
-from dissensus.runs._pools import Inline, Lost, Pool, Processes, Ray
+from dissensus.runs._pools import Inline, Lost, Pool
+from dissensus.runs._processes import Processes
+from dissensus.runs._ray import Ray
 from dissensus.runs._store import Record, Store, StoreError
 
 EXECUTORS = ("inline", "processes", "ray")

@@ -1,0 +1,132 @@
+"""Runs on a Ray cluster."""
+
+import io
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any, TextIO
+
+from dissensus.errors import DissensusError, InputError, missing_extra
+from dissensus.runs._call import Outcome, call
+from dissensus.runs._config import Config
+from dissensus.runs._pools import Finished, Lost
+
+# No statistics sent, no warning about the accelerators of tasks that ask for none.
+_RAY_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+
+
+class Ray:
+    """Tasks on a Ray cluster: the one at ``address``, the one this process is connected to, or a new local one."""
+
+    attempts = 4
+
+    def __init__(self, target: str, workers: int | None, threads: int, address: str | None) -> None:
+        # The variable under which Ray itself looks for its cluster.
+        address = address or os.environ.get("RAY_ADDRESS")
+        try:
+            # Ray reads these when it is imported.
+            for name, value in _RAY_ENVIRONMENT.items():
+                os.environ.setdefault(name, value)
+            if address is None:
+                # A cluster for this driver alone has no business on the network: loopback, as elsewhere than on Linux.
+                os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+            import ray
+        except ImportError as error:
+            raise missing_extra("ray", "ray") from error
+        self._ray = ray
+        self._target, self._workers, self._threads = target, workers, threads
+        self._connected = not ray.is_initialized()
+        if self._connected:
+            _connect(ray, address, None if workers is None else workers * threads)
+            sys.stdout = _QuietStdout(sys.stdout)
+        # Retries are the driver's decision, as for every pool.
+        self._call: Callable[..., Any] = ray.remote(num_cpus=threads, max_retries=0)(_call_on_node).remote
+        self._tasks: dict[Any, str] = {}
+
+    @property
+    def active(self) -> int:
+        return len(self._tasks)
+
+    def free(self) -> bool:
+        # Asked anew each time: nodes come and go.
+        cores = self._ray.cluster_resources().get("CPU", 0)
+        places = max(1, int(cores // self._threads))
+        return len(self._tasks) < min(places, self._workers or places)
+
+    def submit(self, key: str, config: Config) -> None:
+        self._tasks[self._call(sys.path, self._target, config, self._threads)] = key
+
+    def next(self, timeout: float) -> Finished | None:
+        ended, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=timeout)
+        if not ended:
+            return None
+        key = self._tasks.pop(ended[0])
+        errors = self._ray.exceptions
+        try:
+            return key, self._ray.get(ended[0])
+        except (
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.ObjectLostError,
+            errors.OutOfMemoryError,
+            errors.LocalRayletDiedError,
+        ) as error:
+            return key, Lost(f"the Ray worker died ({type(error).__name__})")
+        except errors.RayError as error:
+            last = str(error).strip().splitlines()[-1]
+            raise DissensusError(
+                f"Ray cannot make the runs: {last}. The package must be installed on every node"
+            ) from error
+
+    def close(self) -> None:
+        if self._connected:
+            with redirect_stdout(sys.stderr):
+                self._ray.shutdown()
+            if isinstance(sys.stdout, _QuietStdout):
+                sys.stdout = sys.stdout.stream
+        else:
+            for task in self._tasks:
+                self._ray.cancel(task, force=True)
+        self._tasks.clear()
+
+
+class _QuietStdout(io.TextIOBase):
+    """Standard output without the messages that Ray's own threads print there: these go to standard error.
+
+    A program may answer with one JSON object on standard output, and nothing else belongs there.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        ray = threading.current_thread().name.startswith("ray_")
+        return (sys.stderr if ray else self.stream).write(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+
+def _call_on_node(path: list[str], target: str, config: Config, threads: int) -> Outcome:
+    # Where the driver finds its modules, a node that shares its files does too; what is installed there comes first.
+    sys.path.extend(entry for entry in path if entry not in sys.path)
+    return call(target, config, threads)
+
+
+def _connect(ray: Any, address: str | None, cores: int | None) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        if address is None:
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(f"cannot connect to Ray at {address or 'a new local cluster'}: {error}") from error
