@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
+from sys import float_info
 from typing import Literal
 
 from dissensus.errors import InputError
@@ -117,7 +118,7 @@ def _floats(values: Iterable[float]) -> list[float]:
 
 
 def _visible(value: float, log: bool) -> bool:
-    return isfinite(value) and (value > 0 or not log)
+    return isfinite(value) and (value >= float_info.min or not log)
 
 
 def _stretches(flags: Iterable[bool]) -> list[list[int]]:

@@ -79,7 +79,7 @@ def _margin(low: float, high: float, log: bool, share: float = 0.03) -> tuple[fl
     """The limits with a little room, so that markers at the ends are not cut."""
     if log:
         room = share * (log10(high) - log10(low))
-        # Below the smallest number there is no room left to give.
+        # Beyond the smallest and the largest number there is no room left to give.
         return 10 ** max(log10(low) - room, -323), 10 ** min(log10(high) + room, 308)
     return low - share * (high - low), high + share * (high - low)
 

@@ -91,7 +91,7 @@
     const bend = log ? Math.log10 : (value) => value;
     return {
       ends: [start, end],
-      shows: (value) => value !== null && (!log || value > 0),
+      shows: (value) => value !== null && (!log || value >= 2 ** -1022),
       place: (value) => start + ((bend(value) - bend(low)) / (bend(high) - bend(low))) * (end - start),
     };
   };
