@@ -1,1 +1,22 @@
+"""The sparse operator of one graph: its pattern prepared once, products and softmax differentiable in the edge weights."""
 
+from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
+from dissensus.graph._features import SparseFeatures, features
+from dissensus.graph._pattern import Pattern, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
+
+__all__ = [
+    "Graph",
+    "Pattern",
+    "SparseFeatures",
+    "build",
+    "check_edge_index",
+    "clear_cache",
+    "features",
+    "inner",
+    "product",
+    "row_normalize",
+    "row_softmax",
+    "row_sums",
+    "sddmm",
+    "spmm",
+]

@@ -1,0 +1,192 @@
+"""Nonlinear opinion dynamics, the vector field of BIMP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dissensus.dynamics._saturation import saturation as saturation_named
+from dissensus.graph import Pattern, inner, product
+from dissensus.solve import Field, Pullback
+
+
+class Opinion(Field):
+    r"""Opinions of n agents on o options under communication, option mixing, saturation and input.
+
+    .. math::
+        \dot X = -d X + S\big[u\,((\alpha - 1) X + (A_a + I)\, X\, (A_o + I)^\top)\big] + B
+
+    which is the four-term form with :math:`\alpha X + A_a X + X A_o^\top + A_a X A_o^\top` in brackets, at the price of one
+    sparse and one dense product.
+
+    Args:
+        pattern: where the communication matrix :math:`A_a` has entries, n x n.
+        values: its entries, [entries]; any sign.
+        options: the option matrix :math:`A_o`: [o, o]; or one a graph for a batch, [graphs, o, o]; or a number a for
+            :math:`a I` (0, uncorrelated options; 1, the sharp limit).
+        source: the input B, [n, o], or a number.
+        damping: d, a number, or a tensor that broadcasts to [n, o].
+        attention: u, a number, or a tensor that broadcasts to [n, o].
+        self_reinforcement: :math:`\alpha`, a number, or a tensor that broadcasts to [n, o].
+        saturation: S by name.
+        sizes: number of nodes of each graph of a batch, where ``options`` has one matrix a graph.
+
+    The parameters with gradients are those of ``values, options, source, damping, attention, self_reinforcement`` that
+    are tensors, in this order.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: Tensor,
+        options: Tensor | float,
+        source: Tensor | float,
+        *,
+        damping: Tensor | float,
+        attention: Tensor | float,
+        self_reinforcement: Tensor | float = 1.0,
+        saturation: str = "tanh",
+        sizes: Sequence[int] = (),
+    ) -> None:
+        named = (values, options, source, damping, attention, self_reinforcement)
+        self.parameters = tuple(p for p in named if isinstance(p, Tensor))
+        self.pattern, self.values = pattern, values.detach()
+        self.values_t = self.values[pattern.transpose_order]
+        self.damping, self.alpha = _detached(damping), _detached(self_reinforcement)
+        self.saturation = saturation_named(saturation, values.dtype, values.device)
+        if self.saturation.inner != 1.0 and isinstance(source, Tensor) and source.dtype != torch.float32:
+            self.saturation = saturation_named(saturation, source.dtype, source.device)
+        # u is folded into the mixing matrix where it is one number; per-agent attention multiplies afterwards.
+        self.attention = _detached(attention)
+        self.folded = self.saturation.inner * (self.attention if isinstance(self.attention, float) else 1.0)
+        self.mixing = _Mixing(_detached(options), self.folded, tuple(sizes))
+        self.source = _detached(source) + self.saturation.shift
+        self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
+        self._given = named
+        self._y = self._z = torch.empty(0)
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        if self._y.shape != x.shape:
+            self._y, self._z = torch.empty_like(x), torch.empty_like(x)
+        y, z = self._argument(x, self._y, self._z)
+        if isinstance(self.attention, Tensor):
+            z.mul_(self.attention)
+        return self._value(x, self._kernel(z), out)
+
+    def _argument(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
+        y = self.mixing.apply(x, y)
+        z = product(self.pattern, self.values, y, add=y, out=z)
+        if isinstance(self.alpha, Tensor):
+            z.addcmul_((self.alpha - 1.0) * self.folded, x)
+        elif self.alpha != 1.0:
+            z.add_(x, alpha=(self.alpha - 1.0) * self.folded)
+        return y, z
+
+    def _kernel(self, z: Tensor) -> Tensor:
+        return torch.sigmoid(z, out=z) if self.saturation.kernel is torch.sigmoid else self.saturation.kernel(z)
+
+    def _value(self, x: Tensor, k: Tensor, out: Tensor | None) -> Tensor:
+        # -d X + outer K + (B + shift)
+        if isinstance(self.source, Tensor):
+            value = torch.add(self.source, k, alpha=self.saturation.outer, out=out)
+        else:
+            value = torch.mul(k, self.saturation.outer, out=out).add_(self.source)
+        if isinstance(self.damping, Tensor):
+            return value.addcmul_(self.damping, x, value=-1.0)
+        return value.add_(x, alpha=-self.damping)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        y, plain = self._argument(x, torch.empty_like(x), torch.empty_like(x))
+        per_agent = isinstance(self.attention, Tensor)
+        z = plain * self.attention if per_agent else plain
+        k = self.saturation.kernel(z) if per_agent or self.saturation.keeps_argument else self._kernel(z)
+        argument = z if self.saturation.keeps_argument else None
+        value = self._value(x, k, out)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor]) -> Tensor:
+            # h = g S'(z), up to the factor `outer` that scales every product below
+            h = self.saturation.pull(g, k, argument)
+            if self.saturation.outer != 1.0:
+                h = h * self.saturation.outer
+            scaled = h * self.attention if per_agent else h
+            # q = (A_a + I)' h
+            q = product(self.pattern.T, self.values_t, scaled, add=scaled)
+            self._accumulate(grads, g, x, y, h, scaled, q, plain if per_agent else None)
+            by_x = self.mixing.apply_transposed(q)
+            if isinstance(self.alpha, Tensor):
+                by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)
+            elif self.alpha != 1.0:
+                by_x.add_(scaled, alpha=(self.alpha - 1.0) * self.folded)
+            if isinstance(self.damping, Tensor):
+                return by_x.addcmul_(self.damping, g, value=-1.0)
+            return by_x.add_(g, alpha=-self.damping)
+
+        return value, pullback
+
+    def _accumulate(
+        self, grads: Sequence[Tensor], g: Tensor, x: Tensor, y: Tensor, h: Tensor, scaled: Tensor, q: Tensor, z: Tensor | None
+    ) -> None:
+        values, options, source, damping, attention, alpha = self._given
+        total = iter(grads)
+        by_values = next(total)
+        if values.requires_grad:
+            inner(self.pattern, scaled, y, out=by_values)
+        if isinstance(options, Tensor):
+            by_options = next(total)
+            if options.requires_grad:
+                self.mixing.add_gradient(x, q, by_options)
+        if isinstance(source, Tensor):
+            by_source = next(total)
+            if source.requires_grad:
+                by_source.add_(g if source.shape == g.shape else g.sum_to_size(source.shape))
+        if isinstance(damping, Tensor):
+            next(total).sub_((g * x).sum_to_size(damping.shape))
+        if isinstance(attention, Tensor):
+            assert z is not None
+            next(total).add_((h * z).sum_to_size(attention.shape))
+        if isinstance(alpha, Tensor):
+            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
+
+
+class _Mixing:
+    """``X -> factor X (A_o + I)'`` for one option matrix, one a graph, or a multiple of the identity."""
+
+    def __init__(self, options: Tensor | float, factor: float, sizes: tuple[int, ...]) -> None:
+        self.options, self.factor, self.sizes = options, factor, sizes
+        if isinstance(options, Tensor):
+            identity = torch.eye(options.shape[-1], dtype=options.dtype, device=options.device)
+            self.forward = ((options + identity) * factor).mT.contiguous()  # factor (A_o + I)'
+            self.backward = self.forward.mT.contiguous()
+
+    def apply(self, x: Tensor, out: Tensor) -> Tensor:
+        if not isinstance(self.options, Tensor):
+            return torch.mul(x, (self.options + 1.0) * self.factor, out=out)
+        return _by_graph(x, self.forward, self.sizes, out)
+
+    def apply_transposed(self, q: Tensor) -> Tensor:
+        if not isinstance(self.options, Tensor):
+            return q * ((self.options + 1.0) * self.factor)
+        return _by_graph(q, self.backward, self.sizes, torch.empty_like(q))
+
+    def add_gradient(self, x: Tensor, q: Tensor, total: Tensor) -> None:
+        # d/dA_o of <q, X (A_o + I)'> is q' X
+        if not self.sizes:
+            total.addmm_(q.t(), x, alpha=self.factor)
+            return
+        for i, (qs, xs) in enumerate(zip(q.split(self.sizes), x.split(self.sizes), strict=True)):
+            total[i].addmm_(qs.t(), xs, alpha=self.factor)
+
+
+def _by_graph(x: Tensor, matrix: Tensor, sizes: tuple[int, ...], out: Tensor) -> Tensor:
+    if not sizes:
+        return torch.mm(x, matrix, out=out)
+    for i, (part, target) in enumerate(zip(x.split(sizes), out.split(sizes), strict=True)):
+        torch.mm(part, matrix[i], out=target)
+    return out
+
+
+def _detached(value: Tensor | float) -> Tensor | float:
+    return value.detach() if isinstance(value, Tensor) else float(value)

@@ -1,0 +1,105 @@
+"""Node features kept sparse: bag-of-words inputs are one to a few per cent filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.weak import WeakIdKeyDictionary
+
+from dissensus.errors import InputError
+from dissensus.graph._pattern import Pattern, spmm
+
+# Below this share of non-zeros the sparse product wins.
+_SPARSE_BELOW = 0.1
+
+# x -> (its version counter when looked at, what it became)
+_SEEN: Any = WeakIdKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFeatures:
+    """Node features [n, features] as a pattern and the values stored in it.
+
+    Attributes:
+        pattern: n x features.
+        values: [entries].
+    """
+
+    pattern: Pattern
+    values: Tensor
+
+    @staticmethod
+    def from_dense(x: Tensor) -> SparseFeatures:
+        """The non-zeros of a dense [n, features] tensor."""
+        row, col = x.nonzero(as_tuple=True)
+        return SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), x[row, col])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
+
+    def to_dense(self) -> Tensor:
+        """[n, features]"""
+        dense = self.values.new_zeros(self.shape)
+        dense[self.pattern.row.long(), self.pattern.col.long()] = self.values
+        return dense
+
+    def dropout(self, p: float, training: bool) -> SparseFeatures:
+        """Dropout on the stored entries: a dropped zero stays zero, so the distribution is that of dense dropout."""
+        if not training or p == 0.0:
+            return self
+        return SparseFeatures(self.pattern, F.dropout(self.values, p))
+
+    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """``X W' + b``, with W [out, features] and b [out]: [n, out]."""
+        out = spmm(self.pattern, self.values.to(weight.dtype), weight.t())
+        return out if bias is None else out + bias
+
+
+def _check_dense(x: Tensor) -> None:
+    if x.dim() != 2:
+        raise InputError(f"x has shape {list(x.shape)}: it must be [nodes, features]")
+    if not x.is_floating_point():
+        raise InputError(f"x has dtype {x.dtype}: convert it with x.float()")
+    # A finite sum proves finite entries in one pass; only a suspicious one is looked at entry by entry.
+    if not torch.isfinite(x.detach().sum()) and not torch.isfinite(x.detach()).all():
+        bad = (~torch.isfinite(x)).nonzero()[0].tolist()
+        raise InputError(f"x is NaN or infinite at node {bad[0]}, feature {bad[1]}: clean it, e.g. with torch.nan_to_num")
+
+
+@torch.compiler.disable
+def features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+    """Checked node features, sparse where that is faster.
+
+    Dense features with few non-zeros, and torch's sparse tensors, become :class:`SparseFeatures`. The result is kept for
+    as long as the tensor lives and its version counter stands still: in-place changes through torch are seen, those
+    through a NumPy view are not (pass a new tensor then). Features that need a gradient stay dense.
+    """
+    if isinstance(x, SparseFeatures):
+        return x
+    if not isinstance(x, Tensor):
+        raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
+    if x.is_inference():  # no version counter, so nothing that a cache could trust
+        return _convert(x)
+    seen = _SEEN.get(x)
+    if seen is not None and seen[0] == x._version:
+        return x if seen[1] is None else seen[1]
+    converted = _convert(x)
+    _SEEN[x] = (x._version, None if converted is x else converted)
+    return converted
+
+
+def _convert(x: Tensor) -> Tensor | SparseFeatures:
+    if x.layout != torch.strided:
+        coo = x.to_sparse_coo().coalesce()
+        _check_dense(coo.values().view(-1, 1))
+        row, col = coo.indices()
+        return SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), coo.values())
+    _check_dense(x)
+    if x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel():
+        return x
+    return SparseFeatures.from_dense(x)

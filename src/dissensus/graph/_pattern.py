@@ -1,0 +1,194 @@
+"""The pattern of a sparse matrix, and the products that are differentiable in its values and in the dense factor."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_INT32_MAX = 2**31 - 1
+_MKL = torch.backends.mkl.is_available()
+
+
+class Pattern:
+    """Where the entries of a sparse [rows, columns] matrix are, in CSR order, with the transpose prepared once.
+
+    A matrix is a pattern and a vector of values, ``values[e]`` standing at row ``row[e]`` and column ``col[e]``. The
+    pattern is fixed; the values may change at every call and carry gradients.
+
+    Args:
+        row: row of each entry, [entries].
+        col: column of each entry, [entries]; the pairs are distinct and sorted by row, then column.
+        shape: number of rows and columns.
+    """
+
+    def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
+        index = torch.int32 if max(row.numel(), *shape) <= _INT32_MAX else torch.int64
+        self.shape = shape
+        self.row = row.to(index)
+        self.col = col.to(index)
+        self.rowptr = _pointers(row, shape[0]).to(index)
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return self.col.numel()
+
+    @property
+    def device(self) -> torch.device:
+        return self.col.device
+
+    @cached_property
+    def transpose_order(self) -> Tensor:
+        """The values of the transpose, in its own CSR order, are ``values[transpose_order]``."""
+        return torch.argsort(self.col.long() * self.shape[0] + self.row.long())
+
+    @cached_property
+    def T(self) -> Pattern:
+        """The pattern of the transpose."""
+        order = self.transpose_order
+        return Pattern(self.col[order], self.row[order], (self.shape[1], self.shape[0]))
+
+    @property
+    def fast(self) -> bool:
+        """Whether torch's CSR kernels serve this pattern (MKL on CPU, cuSPARSE on CUDA)."""
+        return self.entries > 0 and (self.col.is_cuda or (_MKL and self.col.device.type == "cpu"))
+
+    def matrix(self, values: Tensor) -> Tensor:
+        """The matrix as a torch sparse CSR tensor (not a copy)."""
+        return torch.sparse_csr_tensor(self.rowptr, self.col, values, self.shape, check_invariants=False)
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.entries} entries)"
+
+
+def _pointers(row: Tensor, rows: int) -> Tensor:
+    pointers = row.new_zeros(rows + 1)
+    torch.cumsum(torch.bincount(row, minlength=rows), 0, out=pointers[1:])
+    return pointers
+
+
+# --- Kernels: no autograd. The fields call these directly; everything differentiable is built on them. ---
+
+
+def product(pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """``A(values) @ x``, plus ``add`` where given: [rows, channels]. ``out`` may not be ``x``; it may be ``add``."""
+    if not pattern.fast:
+        target = x.new_zeros(pattern.shape[0], x.shape[1]) if add is None else add.clone()
+        target.index_add_(0, pattern.row.long(), values.unsqueeze(1) * x.index_select(0, pattern.col))
+        return target if out is None else out.copy_(target)
+    matrix = pattern.matrix(values)
+    if add is None:
+        return torch.mm(matrix, x, out=out) if out is not None else torch.mm(matrix, x)
+    return torch.addmm(add, matrix, x, out=out) if out is not None else torch.addmm(add, matrix, x)
+
+
+def inner(pattern: Pattern, a: Tensor, b: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``<a[row[e]], b[col[e]]>`` for every entry e: [entries]. With ``out`` it is added to what is there, in place."""
+    if not pattern.fast:
+        fresh = _inner_gathered(pattern, a, b)
+        return fresh if out is None else out.add_(fresh)
+    total = pattern.matrix(a.new_zeros(pattern.entries) if out is None else out)
+    torch.sparse.sampled_addmm(total, a, b.t(), out=total)
+    return total.values()
+
+
+def _inner_gathered(pattern: Pattern, a: Tensor, b: Tensor, chunk: int = 1 << 18) -> Tensor:
+    # In pieces, so that memory stays far below entries x channels.
+    pieces = zip(pattern.row.split(chunk), pattern.col.split(chunk), strict=True)
+    parts = [torch.linalg.vecdot(a.index_select(0, r), b.index_select(0, c)) for r, c in pieces]
+    return torch.cat(parts) if parts else a.new_zeros(0)
+
+
+# --- The same, differentiable (to any order). ---
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, values: Tensor, x: Tensor) -> Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(values, x)
+        return product(pattern, values, x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
+        pattern, (values, x), grad = ctx.pattern, ctx.saved_tensors, grads[0].contiguous()
+        by_values = sddmm(pattern, grad, x) if ctx.needs_input_grad[1] else None
+        by_x = spmm(pattern.T, values[pattern.transpose_order], grad) if ctx.needs_input_grad[2] else None
+        return None, by_values, by_x
+
+
+class _Inner(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(a, b)
+        return inner(pattern, a, b)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
+        pattern, (a, b), grad = ctx.pattern, ctx.saved_tensors, grads[0]
+        by_a = spmm(pattern, grad, b) if ctx.needs_input_grad[1] else None
+        by_b = spmm(pattern.T, grad[pattern.transpose_order], a) if ctx.needs_input_grad[2] else None
+        return None, by_a, by_b
+
+
+def spmm(pattern: Pattern, values: Tensor, x: Tensor) -> Tensor:
+    """``A(values) @ x``, differentiable in both.
+
+    Args:
+        pattern: the pattern of A, rows x columns.
+        values: its entries, [entries].
+        x: the dense factor, [columns, channels].
+
+    Returns:
+        [rows, channels]
+    """
+    return _Product.apply(pattern, values, x.contiguous())  # type: ignore[no-any-return]
+
+
+def sddmm(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
+    """``<a_i, b_j>`` for every stored entry (i, j), differentiable in both.
+
+    Args:
+        pattern: rows x columns.
+        a: one vector for each row, [rows, channels].
+        b: one vector for each column, [columns, channels].
+
+    Returns:
+        [entries], in the pattern's order.
+    """
+    return _Inner.apply(pattern, a.contiguous(), b.contiguous())  # type: ignore[no-any-return]
+
+
+def row_sums(pattern: Pattern, values: Tensor) -> Tensor:
+    """Sum of the values of each row: [entries, ...] -> [rows, ...]."""
+    return values.new_zeros(pattern.shape[0], *values.shape[1:]).index_add(0, pattern.row, values)
+
+
+def row_normalize(pattern: Pattern, values: Tensor) -> Tensor:
+    """Positive values divided by their row's sum, so that every row sums to one: [entries, ...] -> the same."""
+    return values / row_sums(pattern, values).index_select(0, pattern.row)
+
+
+def row_softmax(pattern: Pattern, scores: Tensor, weight: Tensor | None = None) -> Tensor:
+    """``w_e exp(s_e) / sum_row w exp(s)``: the softmax over the entries of each row.
+
+    Args:
+        pattern: rows x columns.
+        scores: [entries] or [entries, heads].
+        weight: positive multiplicities w, [entries]; one where absent.
+
+    Returns:
+        The same shape as ``scores``; every row sums to one.
+    """
+    # The row's largest score is subtracted first: the result is the same, and exp cannot overflow.
+    index = pattern.row.long().view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
+    top = scores.detach().new_full((pattern.shape[0], *scores.shape[1:]), -torch.inf)
+    top.scatter_reduce_(0, index, scores.detach(), "amax")
+    exponentials = (scores - top.index_select(0, pattern.row)).exp()
+    if weight is not None:
+        exponentials = exponentials * weight.view(-1, *[1] * (scores.dim() - 1))
+    return row_normalize(pattern, exponentials)

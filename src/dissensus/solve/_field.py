@@ -1,0 +1,103 @@
+"""What is integrated: a vector field with its vector-Jacobian product."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Takes the cotangent of a field's value and the gradients of its parameters, adds to these in place, and returns the
+# cotangent of the state.
+Pullback = Callable[[Tensor, Sequence[Tensor]], Tensor]
+
+
+class Field(ABC):
+    """The right-hand side ``f(t, x)`` of ``dx/dt = f(t, x)``, with a derivative that needs no autograd graph.
+
+    A subclass writes :meth:`__call__` and :meth:`vjp` by hand; :class:`AutogradField` makes a field of any function.
+
+    Attributes:
+        parameters: the tensors that gradients are asked for, beside the state.
+        euler_limit: the largest step with which Euler's method keeps its sign; a larger one warns.
+    """
+
+    parameters: tuple[Tensor, ...] = ()
+    euler_limit: float = math.inf
+
+    @abstractmethod
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """The value f(t, x), of x's shape, written to ``out`` where given. Never differentiable; see :func:`evaluate`."""
+
+    @abstractmethod
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        """The value f(t, x), written to ``out`` where given, and its pullback.
+
+        ``pullback(g, grads)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of ``parameters``
+        (all of them, whether or not they require a gradient).
+        """
+
+
+class AutogradField(Field):
+    """A field from any differentiable function of time and state.
+
+    Args:
+        function: ``f(t, x)``, of x's shape.
+        parameters: the tensors it depends on that need a gradient.
+        euler_limit: see :class:`Field`.
+    """
+
+    def __init__(
+        self, function: Callable[[float, Tensor], Tensor], parameters: Sequence[Tensor] = (), euler_limit: float = math.inf
+    ) -> None:
+        self.function = function
+        self.parameters = tuple(parameters)
+        self.euler_limit = euler_limit
+
+    @torch.no_grad()
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        value = self.function(t, x)
+        return value if out is None else out.copy_(value)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            inputs = [p for p in self.parameters if p.requires_grad]
+            value = self.function(t, x)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor]) -> Tensor:
+            if not value.requires_grad:
+                return torch.zeros_like(x)
+            by_x, *by_parameter = torch.autograd.grad(value, [x, *inputs], g, allow_unused=True)
+            totals = (total for total, p in zip(grads, self.parameters, strict=True) if p.requires_grad)
+            for total, grad in zip(totals, by_parameter, strict=True):
+                if grad is not None:
+                    total.add_(grad)
+            return torch.zeros_like(x) if by_x is None else by_x
+
+        detached = value.detach()
+        return detached if out is None else out.copy_(detached), pullback
+
+
+class _Evaluate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, field: Field, t: float, x: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.field, ctx.t = field, t
+        ctx.save_for_backward(x)
+        return field(t, x)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (x,) = ctx.saved_tensors
+        totals = [torch.zeros_like(p) for p in ctx.field.parameters]
+        by_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals)
+        return None, None, by_x, *totals
+
+
+def evaluate(field: Field, t: float, x: Tensor) -> Tensor:
+    """``f(t, x)``, differentiable by autograd in x and in the field's parameters."""
+    return _Evaluate.apply(field, t, x, *field.parameters)  # type: ignore[no-any-return]

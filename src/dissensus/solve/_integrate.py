@@ -1,0 +1,250 @@
+"""The integrator: one loop for every Runge-Kutta table, with fixed steps or with step-size control."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dissensus.errors import SolverError
+from dissensus.solve._field import Field, Pullback
+from dissensus.solve._tableau import Tableau
+
+# Called after every accepted step with the time and the state there; the state's memory may be reused afterwards.
+Callback = Callable[[float, Tensor], None]
+# Size of an error, relative to the tolerance: accepted at or below one.
+Norm = Callable[[Tensor], float]
+
+
+@dataclass
+class Stats:
+    """What an integration cost.
+
+    Attributes:
+        evaluations: of the field, forward.
+        accepted: steps.
+        rejected: steps tried and thrown away by the step-size control.
+        backward_evaluations: pullbacks, plus the evaluations of the field that the backward pass repeated; zero until
+            the backward pass has run.
+    """
+
+    evaluations: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    backward_evaluations: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One accepted step of size h from the state x at time t; the pullbacks of its stages where they were kept."""
+
+    t: float
+    h: float
+    x: Tensor
+    pullbacks: tuple[Pullback, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to step: a table, and a step size or tolerances."""
+
+    tableau: Tableau
+    step_size: float = 1.0
+    rtol: float = 1e-3
+    atol: float = 1e-3
+    max_steps: int = 10_000
+
+
+def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tensor) -> Tensor:
+    """``x + h sum_i weights_i k_i`` with k [stages, *x.shape]: one pass over memory."""
+    count = len(weights)
+    if count == 1:
+        return torch.add(x, k[0], alpha=h * weights[0], out=out)
+    scaled = torch.tensor([h * w for w in weights], dtype=x.dtype, device=x.device)
+    torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, out=out.view(-1))
+    return out
+
+
+def rms(x: Tensor) -> float:
+    """Root mean square of all entries; zero for an empty tensor."""
+    return float(torch.linalg.vector_norm(x)) / math.sqrt(max(x.numel(), 1))
+
+
+class Integrator:
+    """Integrates one field from time 0; ``norm`` measures the error estimate of adaptive methods.
+
+    ``keep_pullbacks`` stores what the derivative of every stage needs, instead of evaluating the stages again later.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        method: Method,
+        stats: Stats,
+        *,
+        record: list[Step] | None = None,
+        keep_pullbacks: bool = False,
+        callback: Callback | None = None,
+        norm: Norm = rms,
+    ) -> None:
+        self.field, self.method, self.stats = field, method, stats
+        self.record, self.keep, self.callback, self.norm = record, keep_pullbacks, callback, norm
+        self.times = [0.0]
+
+    def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
+        """The states at the ascending times ``stops``; a step ends at each of them."""
+        tableau = self.method.tableau
+        self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
+        self.stage = torch.empty_like(x)
+        self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
+        self.pullbacks: list[Pullback] = []
+        if tableau.adaptive and stops and stops[-1] > 0.0:
+            self._evaluate(0.0, x, 0)
+            self.h = self._initial_step(x)
+        t, states = 0.0, []
+        for stop in stops:
+            x = self._adaptive(t, x, stop) if tableau.adaptive else self._fixed(t, x, stop)
+            states.append(x)
+            t = stop
+        return states
+
+    def _fixed(self, start: float, x: Tensor, stop: float) -> Tensor:
+        size = self.method.step_size
+        count = math.ceil((stop - start) / size - 1e-9)
+        if count > self.method.max_steps:
+            raise SolverError(
+                f"{count} steps of {size:g} are needed to reach t = {stop:g}, more than max_steps = "
+                f"{self.method.max_steps}: raise step_size or max_steps"
+            )
+        for i in range(count):
+            t = start + i * size
+            end = stop if i == count - 1 else start + (i + 1) * size
+            self._evaluate(t, x, 0)
+            x = self._finish(t, end - t, x, self._stages(t, end - t, x), end)
+        return x
+
+    def _adaptive(self, t: float, x: Tensor, stop: float) -> Tensor:
+        method, tableau, k = self.method, self.method.tableau, self.k
+        while t < stop:
+            if len(self.times) > method.max_steps:
+                raise SolverError(
+                    f"{method.max_steps} steps reached only t = {t:g} of {stop:g}: loosen rtol and atol, shorten the "
+                    "time, or raise max_steps"
+                )
+            # A step that would leave a sliver is stretched to the end.
+            last = self.h >= (stop - t) * (1.0 - 1e-6)
+            h = stop - t if last else self.h
+            if t + h <= t or h < 1e-12 * stop:
+                raise SolverError(
+                    f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; "
+                    "loosen rtol and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
+                )
+            new = self._stages(t, h, x)
+            last_pullback = self._evaluate(t + h, new, tableau.stages)
+            # |error_i| against atol + rtol max(|x_i|, |new_i|)
+            scale = torch.maximum(x.abs(), new.abs()).mul_(method.rtol).add_(method.atol)
+            error = combine(torch.zeros_like(x), k, tableau.e, h, self.stage).div_(scale)
+            ratio = self.norm(error)
+            if ratio <= 1.0:
+                # Stretching to the end must not teach the controller a tiny step.
+                self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
+                end = stop if last else t + h
+                x = self._finish(t, h, x, new, end)
+                t = end
+                k[0].copy_(k[tableau.stages])
+                self.first = last_pullback
+            else:
+                self.stats.rejected += 1
+                self.pullbacks.clear()
+                self.h = self._next(h, ratio)
+        return x
+
+    def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
+        """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
+        tableau = self.method.tableau
+        if self.keep and self.first is not None:
+            self.pullbacks.append(self.first)
+        for i in range(1, tableau.stages):
+            # A stage's input outlives the step only where pullbacks are kept.
+            buffer = torch.empty_like(x) if self.keep else self.stage
+            pullback = self._evaluate(t + tableau.c[i] * h, combine(x, self.k, tableau.a[i], h, buffer), i)
+            if pullback is not None:
+                self.pullbacks.append(pullback)
+        return combine(x, self.k, tableau.b, h, torch.empty_like(x))
+
+    def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
+        self.stats.evaluations += 1
+        if not self.keep:
+            self.field(t, x, self.k[i])
+            return None
+        pullback = self.field.vjp(t, x, self.k[i])[1]
+        if i == 0:
+            self.first = pullback
+        return pullback
+
+    def _finish(self, t: float, h: float, x: Tensor, new: Tensor, end: float) -> Tensor:
+        self.stats.accepted += 1
+        self.times.append(end)
+        if self.record is not None:
+            self.record.append(Step(t, h, x, tuple(self.pullbacks)))
+            self.pullbacks.clear()
+        if self.callback is not None:
+            self.callback(end, new)
+        return new
+
+    def _next(self, h: float, ratio: float) -> float:
+        # h 0.9 ratio^(-1/order), at least a fifth and at most ten times; an accepted step never shrinks.
+        if not math.isfinite(ratio):
+            return 0.2 * h
+        if ratio == 0.0:
+            return 10.0 * h
+        return h * min(10.0, max(0.9 * ratio ** (-1.0 / self.method.tableau.order), 1.0 if ratio <= 1.0 else 0.2))
+
+    def _initial_step(self, x: Tensor) -> float:
+        # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4.
+        scale = x.abs().mul_(self.method.rtol).add_(self.method.atol)
+        f0 = self.k[0]
+        d0, d1 = rms(x / scale), rms(f0 / scale)
+        h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+        self.stats.evaluations += 1
+        f1 = self.field(h0, torch.add(x, f0, alpha=h0))
+        d2 = rms((f1 - f0) / scale) / h0
+        top = max(d1, d2)
+        h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / self.method.tableau.order)
+        return min(100.0 * h0, h1)
+
+
+def step_vjp(
+    field: Field, step: Step, tableau: Tableau, cotangent: Tensor, grads: Sequence[Tensor], stats: Stats
+) -> Tensor:
+    """The cotangent of a step's start from that of its end; the gradients of the parameters are added to ``grads``.
+
+    With ``x_i = x + h sum_j a_ij k_j``, ``k_i = f(x_i)`` and ``new = x + h sum_i b_i k_i`` it is, from the last stage to
+    the first, ``g_i = h (b_i new' + sum_{m>i} a_mi x_m')``, ``x_i' = pullback_i(g_i)``, and ``x' = new' + sum_i x_i'``.
+    """
+    pullbacks = step.pullbacks or _stage_pullbacks(field, step, tableau, stats)
+    count = tableau.stages
+    stats.backward_evaluations += count
+    if count == 1:
+        return pullbacks[0](cotangent * step.h, grads).add_(cotangent)
+    by_stage = torch.empty((count, *step.x.shape), dtype=step.x.dtype, device=step.x.device)
+    for i in reversed(range(count)):
+        g = cotangent * (step.h * tableau.b[i])
+        if i < count - 1:
+            column = [tableau.a[m][i] for m in range(i + 1, count)]
+            combine(g, by_stage[i + 1 :], column, step.h, g)
+        by_stage[i] = pullbacks[i](g, grads)
+    return combine(cotangent, by_stage, [1.0] * count, 1.0, torch.empty_like(cotangent))
+
+
+def _stage_pullbacks(field: Field, step: Step, tableau: Tableau, stats: Stats) -> list[Pullback]:
+    t, h, x, pullbacks = step.t, step.h, step.x, []
+    k = x.new_empty((tableau.stages, *x.shape))
+    stats.backward_evaluations += tableau.stages
+    for i in range(tableau.stages):
+        inputs = combine(x, k, tableau.a[i], h, torch.empty_like(x)) if i else x
+        pullbacks.append(field.vjp(t + tableau.c[i] * h, inputs, k[i])[1])
+    return pullbacks
