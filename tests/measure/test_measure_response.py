@@ -134,6 +134,16 @@ def test_isolated_nodes_loops_directions_and_repeated_edges_do_not_count():
     )
 
 
+def test_isolated_nodes_first_do_not_shift_the_others():
+    graph = nx.Graph()
+    graph.add_nodes_from(range(-20, 34))
+    graph.add_edges_from(KARATE.edges)
+    shifted = nx.convert_node_labels_to_integers(graph)
+    response = measure.filter_response(Filter(shifted, 0.0, 1.0), data_of(shifted), probes=200)
+    alone = measure.filter_response(Filter(KARATE, 0.0, 1.0), data_of(KARATE), probes=200)
+    assert response.sharpening == pytest.approx(alone.sharpening, rel=0.02)
+
+
 def test_the_seed_decides_everything():
     data, model = data_of(KARATE), Filter(KARATE, 1.0, -0.5)
     assert measure.filter_response(model, data).sharpening == measure.filter_response(model, data).sharpening

@@ -74,6 +74,14 @@ def test_scale_invariance_beyond_the_range_of_squares(graph, factor):
         assert after[name].item() == pytest.approx(before[name].item(), abs=2e-5), name
 
 
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_scale_invariance_at_the_ends_of_double_precision(factor):
+    x = random_state(9, 4)
+    before, after = every_measure(x, RING), every_measure(x * factor, RING)
+    for name in before.keys() - {"dirichlet_energy"}:
+        assert after[name].item() == pytest.approx(before[name].item()), name
+
+
 @quick
 @given(literal.graphs())
 def test_raw_energy_is_quadratic_in_the_state(graph):
