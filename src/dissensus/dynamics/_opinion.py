@@ -127,7 +127,15 @@ class Opinion(Field):
         return value, pullback
 
     def _accumulate(
-        self, grads: Sequence[Tensor], g: Tensor, x: Tensor, y: Tensor, h: Tensor, scaled: Tensor, q: Tensor, z: Tensor | None
+        self,
+        grads: Sequence[Tensor],
+        g: Tensor,
+        x: Tensor,
+        y: Tensor,
+        h: Tensor,
+        scaled: Tensor,
+        q: Tensor,
+        z: Tensor | None,
     ) -> None:
         values, options, source, damping, attention, alpha = self._given
         total = iter(grads)

@@ -68,7 +68,9 @@ def _check_dense(x: Tensor) -> None:
     # A finite sum proves finite entries in one pass; only a suspicious one is looked at entry by entry.
     if not torch.isfinite(x.detach().sum()) and not torch.isfinite(x.detach()).all():
         bad = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise InputError(f"x is NaN or infinite at node {bad[0]}, feature {bad[1]}: clean it, e.g. with torch.nan_to_num")
+        raise InputError(
+            f"x is NaN or infinite at node {bad[0]}, feature {bad[1]}: clean it, e.g. with torch.nan_to_num"
+        )
 
 
 @torch.compiler.disable

@@ -73,7 +73,9 @@ def _pointers(row: Tensor, rows: int) -> Tensor:
 # --- Kernels: no autograd. The fields call these directly; everything differentiable is built on them. ---
 
 
-def product(pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+def product(
+    pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
     """``A(values) @ x``, plus ``add`` where given: [rows, channels]. ``out`` may not be ``x``; it may be ``add``."""
     if not pattern.fast:
         target = x.new_zeros(pattern.shape[0], x.shape[1]) if add is None else add.clone()

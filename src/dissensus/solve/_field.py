@@ -51,7 +51,10 @@ class AutogradField(Field):
     """
 
     def __init__(
-        self, function: Callable[[float, Tensor], Tensor], parameters: Sequence[Tensor] = (), euler_limit: float = math.inf
+        self,
+        function: Callable[[float, Tensor], Tensor],
+        parameters: Sequence[Tensor] = (),
+        euler_limit: float = math.inf,
     ) -> None:
         self.function = function
         self.parameters = tuple(parameters)

@@ -1,0 +1,23 @@
+"""List the models: name, equation, source, and the paper's tables each appears in."""
+
+import argparse
+import json
+from dataclasses import asdict
+
+from dissensus.catalogue import MODELS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.json:
+        print(json.dumps({name: asdict(info) for name, info in MODELS.items()}, ensure_ascii=False))
+        return 0
+    width = max(map(len, MODELS))
+    for info in MODELS.values():
+        print(f"{info.name:<{width}}  {info.equation}")
+        print(f"{'':<{width}}  {info.source}")
+        print(f"{'':<{width}}  tables: {info.tables}\n" if info.tables else "")
+    return 0

@@ -1,0 +1,171 @@
+"""The learned communication graph and the learned option graph, both right stochastic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError, one_of
+from dissensus.graph import Pattern, row_normalize, row_softmax, sddmm
+
+ATTENTIONS = ("scaled_dot", "cosine", "pearson", "exp_kernel")
+NORMALIZERS = ("softmax", "squareplus")
+OPTION_ATTENTIONS = ("node", "gram", "identity")
+
+
+class CommunicationAttention(torch.nn.Module):
+    r"""Multi-head attention on the edges of a graph, averaged over heads.
+
+    .. math::
+        a_{ik} = \operatorname{mean}_h \operatorname{softmax}_k s(W_K x_i, W_Q x_k)
+
+    with the score s of ``kind``: ``scaled_dot`` :math:`\langle a, b\rangle/\sqrt{d_k}`; ``cosine``; ``pearson``, the cosine of
+    the centred vectors; ``exp_kernel`` :math:`\sigma^2 \exp(-\|a-b\|^2 / 2\ell^2)` with learnable :math:`\sigma, \ell`.
+
+    Args:
+        channels: width of the node states.
+        heads: number of heads; divides ``attention_channels``.
+        attention_channels: width of all keys together.
+        kind: the score.
+        normalizer: ``softmax``, or ``squareplus``, :math:`(s + \sqrt{s^2 + 4})/2` divided by its row's sum.
+    """
+
+    def __init__(
+        self, channels: int, heads: int, attention_channels: int, kind: str = "scaled_dot", normalizer: str = "softmax"
+    ) -> None:
+        super().__init__()
+        self.kind = one_of("attention", kind, ATTENTIONS)
+        self.normalizer = one_of("normalizer", normalizer, NORMALIZERS)
+        if heads < 1 or attention_channels < 1 or attention_channels % heads:
+            raise InputError(
+                f"heads = {heads} does not divide attention_channels = {attention_channels}: "
+                f"choose attention_channels = {max(heads, 1) * max(1, round(attention_channels / max(heads, 1)))}"
+            )
+        self.heads, self.head_channels = heads, attention_channels // heads
+        self.key = torch.nn.Linear(channels, attention_channels)
+        self.query = torch.nn.Linear(channels, attention_channels)
+        if kind == "exp_kernel":
+            self.variance = torch.nn.Parameter(torch.ones(heads))
+            self.length = torch.nn.Parameter(torch.ones(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Small weights, so that attention starts near uniform."""
+        for layer in (self.key, self.query):
+            torch.nn.init.normal_(layer.weight, std=1e-2)
+            torch.nn.init.uniform_(layer.bias, -1.0, 1.0)
+        if self.kind == "exp_kernel":
+            torch.nn.init.ones_(self.variance)
+            torch.nn.init.ones_(self.length)
+
+    def scores(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """[entries, heads]"""
+        keys = self.key(x).view(-1, self.heads, self.head_channels)
+        queries = self.query(x).view(-1, self.heads, self.head_channels)
+        if self.kind == "pearson":
+            keys, queries = (v - v.mean(-1, keepdim=True) for v in (keys, queries))
+        if self.kind in ("cosine", "pearson"):
+            keys, queries = (torch.nn.functional.normalize(v, dim=-1, eps=1e-5) for v in (keys, queries))
+        dots = torch.stack([sddmm(pattern, keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
+        if self.kind == "scaled_dot":
+            return dots / math.sqrt(self.head_channels)
+        if self.kind == "exp_kernel":
+            # ||a - b||^2 = ||a||^2 + ||b||^2 - 2 <a, b>
+            squares = [v.square().sum(-1) for v in (keys, queries)]
+            rows, columns = squares[0].index_select(0, pattern.row), squares[1].index_select(0, pattern.col)
+            distance = (rows + columns - 2.0 * dots).clamp_min(0.0)
+            return self.variance.square() * torch.exp(-distance / (2.0 * self.length.square()))
+        return dots
+
+    def forward(self, x: Tensor, pattern: Pattern, weight: Tensor | None = None) -> Tensor:
+        """The entries of A_a on the pattern, [entries]; positive edge weights multiply before normalising."""
+        scores = self.scores(x, pattern)
+        if self.normalizer == "softmax":
+            return row_softmax(pattern, scores, weight).mean(1)
+        positive = 0.5 * (scores + torch.sqrt(scores.square() + 4.0))
+        return row_normalize(pattern, positive if weight is None else positive * weight.unsqueeze(1)).mean(1)
+
+
+class OptionAttention(torch.nn.Module):
+    r"""Multi-head attention between options, averaged over heads; row j says whom option j listens to.
+
+    .. math::
+        A_o = \operatorname{mean}_h \operatorname{softmax}(K Q^\top / \sqrt{d_k} + \beta I)
+
+    - ``node``, the paper's: keys and queries from an option's n opinions, :math:`K = X^\top W_K`. Ties the model to one
+      graph's node count and node order.
+    - ``gram``: from the option's row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. Invariant to the order of nodes, and at
+      home on any graph; in a batch each graph has its own.
+    - ``identity``: :math:`A_o = I`, the sharp limit.
+
+    The learnable bias :math:`\beta` on an option's own score makes the matrix as sharp as the data want: near uniform, only
+    the mean over options is critical; the sharper, the more directions are.
+
+    Args:
+        kind: one of the above.
+        channels: number of options o.
+        heads: number of heads.
+        attention_channels: width of all keys together.
+        own_score: :math:`\beta` at the start.
+        num_nodes: n, for ``node``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        channels: int,
+        heads: int,
+        attention_channels: int,
+        own_score: float,
+        num_nodes: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kind = one_of("option_attention", kind, OPTION_ATTENTIONS)
+        self.initial_own_score, self.num_nodes = own_score, num_nodes
+        self.heads, self.head_channels = heads, attention_channels // heads
+        if kind == "identity":
+            return
+        if kind == "node" and num_nodes is None:
+            raise InputError(
+                "option_attention='node' needs num_nodes: give the node count of your graph, or use 'gram'"
+            )
+        width = num_nodes if kind == "node" else channels
+        self.key = torch.nn.Linear(width or 0, attention_channels, bias=False)
+        self.query = torch.nn.Linear(width or 0, attention_channels, bias=False)
+        self.own_score = torch.nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot's weights; the own-score bias as it was given."""
+        if self.kind != "identity":
+            torch.nn.init.xavier_uniform_(self.key.weight)
+            torch.nn.init.xavier_uniform_(self.query.weight)
+            torch.nn.init.constant_(self.own_score, self.initial_own_score)
+
+    def forward(self, x: Tensor, sizes: Sequence[int] = ()) -> Tensor | float:
+        """A_o, [o, o]; with the ``sizes`` of the graphs of a batch, [graphs, o, o]; the number 1 for ``identity``."""
+        if self.kind == "identity":
+            return 1.0
+        if self.kind == "node":
+            if x.shape[0] != self.num_nodes:
+                raise InputError(
+                    f"the graph has {x.shape[0]} nodes, but option_attention='node' was made for {self.num_nodes}: "
+                    "use option_attention='gram', which works on any graph"
+                )
+            return self._attend(x.t())
+        if not sizes:
+            return self._attend(x.t() @ x / max(x.shape[0], 1))
+        return self._attend(torch.stack([part.t() @ part / max(part.shape[0], 1) for part in x.split(list(sizes))]))
+
+    def _attend(self, vectors: Tensor) -> Tensor:
+        # [..., options, width] -> [..., options, options]
+        keys, queries = (
+            layer(vectors).unflatten(-1, (self.heads, self.head_channels)).transpose(-2, -3)
+            for layer in (self.key, self.query)
+        )
+        scores = keys @ queries.mT / math.sqrt(self.head_channels)
+        scores = scores + self.own_score * torch.eye(scores.shape[-1], dtype=scores.dtype, device=scores.device)
+        return scores.softmax(-1).mean(-3)

@@ -1,0 +1,74 @@
+"""Encoders from features to opinions, decoders from opinions to scores."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from dissensus.errors import InputError, one_of
+from dissensus.graph import SparseFeatures
+
+CODERS = ("linear", "mlp")
+
+
+class Residual(torch.nn.Module):
+    """Two residual layers ``X + dropout(W relu(X))`` on [n, channels]."""
+
+    def __init__(self, channels: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(channels, channels) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + F.dropout(layer(torch.relu(x)), self.dropout, self.training)
+        return x
+
+
+class Encoder(torch.nn.Module):
+    """Input dropout, a linear map, and for ``mlp`` two residual layers: [n, in] -> [n, out]."""
+
+    def __init__(self, in_channels: int, out_channels: int, kind: str, input_dropout: float, dropout: float) -> None:
+        super().__init__()
+        one_of("encoder", kind, CODERS)
+        self.input_dropout = input_dropout
+        self.linear = torch.nn.Linear(in_channels, out_channels)
+        self.residual = Residual(out_channels, dropout) if kind == "mlp" else None
+
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
+        if isinstance(x, SparseFeatures):
+            x = x.dropout(self.input_dropout, self.training).linear(self.linear.weight, self.linear.bias)
+        else:
+            x = self.linear(F.dropout(x, self.input_dropout, self.training))
+        return x if self.residual is None else self.residual(x)
+
+
+class Decoder(torch.nn.Module):
+    """For ``mlp`` two residual layers, then dropout and a linear map: [n, in] -> [n, out]."""
+
+    def __init__(self, in_channels: int, out_channels: int, kind: str, dropout: float) -> None:
+        super().__init__()
+        one_of("decoder", kind, CODERS)
+        self.dropout = dropout
+        self.residual = Residual(in_channels, dropout) if kind == "mlp" else None
+        self.linear = torch.nn.Linear(in_channels, out_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.residual is not None:
+            x = self.residual(x)
+        return self.linear(F.dropout(x, self.dropout, self.training))
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse channel counts below one."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise InputError(f"{name} is {size!r}: it must be a whole number of at least 1")
+
+
+def check_dropout(**rates: float) -> None:
+    """Refuse dropout rates outside [0, 1)."""
+    for name, rate in rates.items():
+        if not 0.0 <= rate < 1.0:
+            raise InputError(f"{name} is {rate}: it must be in [0, 1)")
