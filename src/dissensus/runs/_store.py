@@ -88,7 +88,9 @@ class Store:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         with self._errors():
-            self._connection = _connect(self.path)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
+            )
         try:
             self._check()
         except BaseException:
@@ -179,7 +181,7 @@ class Store:
             journal = Path(f"{source}-journal")
             if journal.is_file():
                 shutil.copyfile(journal, f"{copy}-journal")
-            with closing(_connect(str(copy))) as connection:
+            with closing(sqlite3.connect(copy)) as connection:
                 records = list(_salvage(connection, copy.stat().st_size))
         if not records:
             raise StoreError(f"{source}: no run in it can be read; restore the file from a backup, or run again")
@@ -190,6 +192,7 @@ class Store:
 
     def _check(self) -> None:
         with self._errors():
+            self._connection.execute("PRAGMA synchronous = EXTRA")
             header = [
                 self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
             ]
@@ -287,12 +290,6 @@ class Store:
             case _:
                 text = str(error)
         return StoreError(f"{self.path}: {text}")
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA synchronous = EXTRA")
-    return connection
 
 
 def _row(record: Record) -> tuple[Any, ...]:
