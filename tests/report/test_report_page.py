@@ -57,6 +57,7 @@ def page():
         caption="Accuracy",
         best={"Cora": "max"},
     )
+    many = Table(["model", *map(str, range(12))], [["bimp", *[Value(83.2, 0.5, 10, paper=80.0)] * 12]])
     curves = Curves(
         [
             Series("bimp", [1, 2, 4], [80.0, 82.0, 83.0], [79, 81, 82], [81, 83, 84]),
@@ -67,7 +68,7 @@ def page():
         title="Depth",
         x_log=True,
     )
-    return Page("Report", "First.\n\nRun `dissensus demo`.").add("One", table, text="Words.").add("Two", curves)
+    return Page("Report", "First.\n\nRun `dissensus demo`.").add("One", table, many, text="Words.").add("Two", curves)
 
 
 def test_page_is_well_formed_and_needs_no_other_file(tmp_path):
@@ -174,7 +175,7 @@ addEventListener("load", () => {
   parent.postMessage(out, "*");
 });
 """
-FRAMES = """<!doctype html><!-- static --><iframe src="wide.html" style="width:1000px;height:800px"></iframe>
+FRAMES = """<!doctype html><body><!-- static --><iframe src="wide.html" style="width:1000px;height:800px"></iframe>
 <iframe src="phone.html" style="width:390px;height:800px"></iframe>
 <iframe src="hostile.html" style="width:390px;height:800px"></iframe><pre id="out"></pre><script>
 const found = [];
