@@ -117,6 +117,12 @@ def test_a_long_chart_has_a_short_data_table():
     assert "25 of 1001 points." in document
 
 
+def test_data_table_keeps_every_branch():
+    up, down = Series("stable", [0, 1], [0, 1]), Series("stable", [0, 1], [0, -1])
+    document = Page("t").add("s", Curves([up, down, Series("other", [1], [0.5])])).html()
+    assert "1.000 / −1.000" in document
+
+
 def test_sections_refuse_what_they_cannot_show():
     with pytest.raises(InputError, match="not str"):
         Page("t").add("s", "text")

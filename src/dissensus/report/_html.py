@@ -71,23 +71,34 @@ def curves_html(curves: Curves, name: str) -> str:
 
 def data_table(curves: Curves, most: int = 25) -> Table:
     """The chart's numbers, one row for each ``x``; of more than ``most`` rows an even selection."""
-    points: dict[str, dict[float, float]] = {name: {} for name in curves.names}
+    points: dict[str, dict[float, list[float]]] = {name: {} for name in curves.names}
     for line in curves.series:
-        points[line.name].update(zip(line.x, line.y, strict=True))
+        for x, value in zip(line.x, line.y, strict=True):
+            known = points[line.name].setdefault(x, [])
+            if value not in known:
+                known.append(value)
+    _, y = curves.axes(x_count=5, y_count=5)
+    digits = 3 if y.log else max(0, 3 - magnitude(y.high - y.low))
     xs = sorted({x for line in points.values() for x in line if isfinite(x)})
     step = max(1, -(-len(xs) // most))
     x_name = curves.x_label or "x"
     while x_name in curves.names:
         x_name += " "
     rows: list[list[Cell]] = [
-        [int(x) if x.is_integer() else x, *(points[name].get(x) for name in curves.names)] for x in xs[::step]
+        [int(x) if x.is_integer() else x, *(_branches(points[name].get(x, []), digits) for name in curves.names)]
+        for x in xs[::step]
     ]
-    _, y = curves.axes(x_count=5, y_count=5)
-    digits = 3 if y.log else max(0, 3 - magnitude(y.high - y.low))
     note = f"{len(rows)} of {len(xs)} points." if step > 1 else ""
     decimals = dict.fromkeys(curves.names, digits) | {x_name: 4}
     title = f"{curves.title or 'Chart'}: {curves.y_label or 'values'}"
     return Table([x_name, *curves.names], rows, title, note, digits=decimals)
+
+
+def _branches(values: list[float], digits: int) -> Cell:
+    """One value as a number; several, where a curve has branches, side by side."""
+    if len(values) > 1:
+        return " / ".join(pretty(number(value, digits)) for value in values)
+    return values[0] if values else None
 
 
 def _head(table: Table, index: int) -> str:
