@@ -1,7 +1,7 @@
 """The published datasets, read by PyG's and OGB's own classes from raw files that are never written to."""
 
+import errno
 import hashlib
-import os
 import shutil
 import sys
 import tempfile
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor
@@ -72,7 +73,7 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
         folder = tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f"{entry.name}-", ignore_cleanup_errors=True)
     except OSError as error:
         raise InputError(f"the cache {cache_folder()} cannot be written ({error}): set DISSENSUS_CACHE") from error
-    with folder as root, redirect_stdout(sys.stderr):
+    with folder as root:
         if raw is not None:
             _link(entry, raw, Path(root))
         try:
@@ -80,6 +81,8 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
         # Networks fail in many ways (urllib, aiohttp, ssl, timeouts), damaged files in more, and OGB calls exit().
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise InputError(f"no space is left in {cache_folder()}: make some, or set DISSENSUS_CACHE") from error
             if raw is not None:
                 raise InputError(
                     f"{entry.name}: the files in {raw} cannot be read ({reason}): fetch them again"
@@ -132,9 +135,10 @@ def _open_ogb(root: str) -> Fields:
     folder = Path(root) / "ogbn_arxiv"
     if folder.is_dir():
         (folder / "processed").mkdir()
-    source = NodePropPredDataset("ogbn-arxiv", root=root)
-    graph, labels = source[0]
-    split = source.get_idx_split()
+    with redirect_stdout(sys.stderr):
+        source = NodePropPredDataset("ogbn-arxiv", root=root)
+        graph, labels = source[0]
+        split = source.get_idx_split()
     fields = {
         "x": torch.tensor(graph["node_feat"], dtype=torch.float32),
         "edge_index": torch.tensor(graph["edge_index"], dtype=torch.long),
@@ -150,7 +154,7 @@ def _write_cache(fields: Fields, path: Path) -> None:
     """Write beside and rename, so that processes that load at once, or one that is killed, leave no broken file."""
     x = fields["x"]
     kept = {**fields, "x": x.to_sparse() if x.count_nonzero() < 0.2 * x.numel() else x}
-    part = path.with_suffix(f".{os.getpid()}.part")
+    part = path.with_suffix(f".{uuid4().hex}.part")
     # A full disk costs the cache, not the run.
     with suppress(OSError, RuntimeError):
         torch.save(kept, part)

@@ -39,7 +39,9 @@ def read_npz(path: Path) -> Dataset:
     the adjacency matrix with the prefix ``adj_``, sparse features with the prefix ``attr_``, and ``labels``.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because np.load leaves a damaged archive open.
+        with path.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise InputError(f"{path} holds a single array, not an archive: save it with numpy.savez({_LAYOUT})")
             wanted = ("x", "edge_index", "y", "labels", *MASKS)

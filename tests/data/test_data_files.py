@@ -1,0 +1,287 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+
+from dissensus import data
+from dissensus.errors import InputError
+
+X = np.arange(12.0).reshape(6, 2)
+EDGES = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+Y = np.array([0, 1, 0, 1, 0, -1])
+NODES = """id,height,label,weight
+ann,1.5,red,3
+bob,2,,4
+"c, d",1e-3,blue,5
+"""
+
+
+def tables(folder: Path, nodes: str = NODES, edges: str = 'source,target\nann,bob\nbob,"c, d"\n') -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
+    (folder / "edges.csv").write_text(edges, encoding="utf-8")
+    return folder
+
+
+# --- npz
+
+
+def test_npz_is_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", x=X, edge_index=EDGES, y=Y)
+    dataset = data.load(tmp_path / "mine.npz")
+    assert (dataset.name, dataset.class_names, dataset.node_ids) == ("mine", ("0", "1"), None)
+    assert dataset.graph.x.dtype == torch.float32
+    assert np.array_equal(dataset.graph.x, X)
+    assert np.array_equal(dataset.graph.edge_index, EDGES)
+    assert dataset.graph.y.tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("y", "codes", "names"),
+    [
+        (np.array(["b", "a", "", "b", "a", "a"]), [1, 0, -1, 1, 0, 0], ("a", "b")),
+        (np.array([b"b", b"a", b"", b"b", b"a", b"a"]), [1, 0, -1, 1, 0, 0], ("a", "b")),
+        (np.array([2.0, np.nan, 10, 2, 10, 10]), [0, -1, 1, 0, 1, 1], ("2", "10")),
+        (np.array([2**63, 1, 1, 1, 1, 1], dtype=np.uint64), [1, 0, 0, 0, 0, 0], ("1", str(2**63))),
+        (np.array([True, False, False, True, True, True]), [1, 0, 0, 1, 1, 1], ("0", "1")),
+        (np.full(6, -3), [-1] * 6, ()),
+        (np.array(["10", "9", "-1", "9.0", "", "10"]), [1, 0, -1, 0, -1, 1], ("9", "10")),
+    ],
+)
+def test_npz_labels_are_coded_in_sorted_order(
+    tmp_path: Path, y: np.ndarray, codes: list[int], names: tuple[str, ...]
+) -> None:
+    np.savez(tmp_path / "mine.npz", x=X, edge_index=EDGES, y=y)
+    dataset = data.load(tmp_path / "mine.npz")
+    assert dataset.graph.y.tolist() == codes
+    assert dataset.class_names == names
+
+
+@pytest.mark.parametrize("prefix", ["", "adj_"])
+def test_npz_with_csr_parts_equals_edge_index(tmp_path: Path, prefix: str) -> None:
+    matrix = sp.csr_array((np.ones(5), tuple(EDGES)), shape=(6, 6))
+    matrix.data[2] = 0
+    parts = {f"{prefix}{part}": getattr(matrix, part) for part in ("indptr", "indices", "data", "shape")}
+    np.savez(tmp_path / "mine.npz", x=X, **parts)
+    found = data.load(tmp_path / "mine.npz").graph.edge_index
+    assert np.array_equal(found, np.delete(EDGES, 2, axis=1))
+
+
+def test_npz_in_the_layout_of_gnn_benchmark(tmp_path: Path) -> None:
+    matrix = sp.csr_array((np.ones(5), tuple(EDGES)), shape=(6, 6))
+    features = sp.csr_array(X)
+    parts = {f"adj_{part}": getattr(matrix, part) for part in ("indptr", "indices", "data", "shape")}
+    parts |= {f"attr_{part}": getattr(features, part) for part in ("indptr", "indices", "data", "shape")}
+    np.savez(tmp_path / "mine.npz", labels=Y, **parts)
+    graph = data.load(tmp_path / "mine.npz").graph
+    assert np.array_equal(graph.x, X)
+    assert graph.y.tolist() == Y.tolist()
+
+
+def test_npz_masks_become_fixed_splits(tmp_path: Path) -> None:
+    eye = np.eye(6)
+    np.savez(tmp_path / "mine.npz", x=X, edge_index=EDGES, y=Y, train_mask=eye[0], val_mask=eye[1], test_mask=eye[2])
+    dataset = data.load(tmp_path / "mine.npz")
+    assert dataset.default_splits == (0,)
+    assert dataset.split(0).val_mask.nonzero().tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": None}, "there is no x"),
+        ({"edge_index": None}, "there is no edge_index"),
+        ({"x": np.where(X == 5, np.nan, X)}, r"mine.npz: x\[2, 1\] is nan .*, 1 rows in all: fill or drop"),
+        (
+            {"edge_index": EDGES + 10**15},
+            "edge 0 joins nodes 1000000000000000 and 1000000000000001, but x has rows 0-5",
+        ),
+        ({"edge_index": None, "indptr": np.array([0, 5])}, "there is indptr but no indices"),
+        ({"edge_index": None, "indptr": np.array([0, 9]), "indices": np.array([1])}, "does not run from 0 to"),
+        ({"edge_index": None, "indptr": np.array([0.0]), "indices": np.array([1])}, "must be 1-D integers"),
+        (
+            {"edge_index": None, "indptr": np.array([0, 1]), "indices": np.array([1]), "data": np.ones(3)},
+            "one for each",
+        ),
+        ({"x": np.array([["a"]] * 6)}, "x is <U1 of shape"),
+        ({"y": np.array([b"\xff"] * 6)}, "not ASCII: store it as text"),
+    ],
+)
+def test_npz_faults_name_file_place_and_cure(
+    tmp_path: Path, change: dict[str, np.ndarray | None], message: str
+) -> None:
+    fields = {"x": X, "edge_index": EDGES, "y": Y} | change
+    np.savez(tmp_path / "mine.npz", **{key: value for key, value in fields.items() if value is not None})
+    with pytest.raises(InputError, match=message):
+        data.load(tmp_path / "mine.npz")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (None, "attr_shape must be"),
+        (np.array([5, 2]), "agree with attr_indptr"),
+        (np.array([6, 1]), "reach outside the 1 columns"),
+        (np.array([6, 2**62]), "too large to hold"),
+    ],
+)
+def test_npz_with_wrong_sparse_features(tmp_path: Path, shape: np.ndarray | None, message: str) -> None:
+    features = sp.csr_array(X)
+    parts = {f"attr_{part}": getattr(features, part) for part in ("indptr", "indices", "data")}
+    if shape is not None:
+        parts["attr_shape"] = shape
+    np.savez(tmp_path / "mine.npz", edge_index=EDGES, **parts)
+    with pytest.raises(InputError, match=message):
+        data.load(tmp_path / "mine.npz")
+
+
+def test_a_single_array_is_no_npz(tmp_path: Path) -> None:
+    with (tmp_path / "mine.npz").open("wb") as stream:
+        np.save(stream, X)
+    with pytest.raises(InputError, match=r"holds a single array, not an archive: save it with numpy.savez"):
+        data.load(tmp_path / "mine.npz")
+
+
+# --- pt
+
+
+def test_pt_with_a_data_object_is_read(tmp_path: Path) -> None:
+    given = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES), y=torch.tensor(Y), note="kept out")
+    torch.save(given, tmp_path / "mine.pt")
+    dataset = data.load(str(tmp_path / "mine.pt"))
+    assert dataset.name == "mine"
+    assert set(dataset.graph.keys()) == {"x", "edge_index", "y"}
+    assert torch.equal(dataset.graph.edge_index, given.edge_index)
+
+
+def test_pt_with_a_dictionary_is_read(tmp_path: Path) -> None:
+    torch.save({"x": torch.tensor(X).bfloat16(), "edge_index": torch.tensor(EDGES).int()}, tmp_path / "mine.pth")
+    assert data.load(tmp_path / "mine.pth").graph.edge_index.dtype == torch.int64
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_pt_of_a_pyg_dataset_is_read_if_it_holds_one_graph(tmp_path: Path, count: int) -> None:
+    given = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES), y=torch.tensor(Y))
+    InMemoryDataset.save([given] * count, str(tmp_path / "data.pt"))
+    if count == 1:
+        assert data.load(tmp_path / "data.pt").graph.num_nodes == 6
+    else:
+        with pytest.raises(InputError, match=r"several graphs: save one with torch.save\(dataset\[0\]"):
+            data.load(tmp_path / "data.pt")
+
+
+def test_pt_that_holds_no_graph(tmp_path: Path) -> None:
+    torch.save([1, 2], tmp_path / "mine.pt")
+    with pytest.raises(InputError, match="holds list, not a graph: save a Data"):
+        data.load(tmp_path / "mine.pt")
+
+
+# --- csv
+
+
+def test_csv_folder_is_read(tmp_path: Path) -> None:
+    dataset = data.load(tables(tmp_path / "people"))
+    assert dataset.name == "people"
+    assert dataset.node_ids == ("ann", "bob", "c, d")
+    assert dataset.class_names == ("blue", "red")
+    assert dataset.graph.y.tolist() == [1, -1, 0]
+    assert torch.equal(dataset.graph.x, torch.tensor([[1.5, 3], [2, 4], [1e-3, 5]]))
+    assert dataset.graph.edge_index.tolist() == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("name", ["town-edges.csv", "town-nodes.csv"])
+def test_csv_is_found_from_either_table(tmp_path: Path, name: str) -> None:
+    folder = tables(tmp_path)
+    for kind in ("edges", "nodes"):
+        (folder / f"{kind}.csv").rename(folder / f"town-{kind}.csv")
+    assert data.load(folder / name).graph.num_nodes == 3
+
+
+def test_csv_columns_are_found_by_name_and_other_edge_columns_left_out(tmp_path: Path) -> None:
+    nodes = "\ufeffy,f,id\n3,1,a\n-1,1,b\n10,1,c\n\n"
+    dataset = data.load(tables(tmp_path, nodes, "weight,target,source\n0.5,b,a\n"))
+    assert dataset.graph.edge_index.tolist() == [[0], [1]]
+    assert dataset.class_names == ("3", "10")
+    assert dataset.graph.y.tolist() == [0, -1, 1]
+
+
+def test_csv_without_labels_or_edges_is_allowed(tmp_path: Path) -> None:
+    dataset = data.load(tables(tmp_path, "id,f\na,1\n", "source,target\n"))
+    assert dataset.num_classes == 0
+    assert dataset.graph.edge_index.shape == (2, 0)
+
+
+def test_csv_mask_columns_are_masks_and_no_features(tmp_path: Path) -> None:
+    nodes = "id,f,y,train_mask,val_mask,test_mask\na,1,0,1,0,0\nb,1,1,false,TRUE,\nc,1,0,0,0,1\nd,1,,,,\n"
+    dataset = data.load(tables(tmp_path, nodes, "source,target\na,b\n"))
+    assert dataset.graph.num_features == 1
+    split = dataset.split(0)
+    assert [mask.nonzero().item() for mask in (split.train_mask, split.val_mask, split.test_mask)] == [0, 1, 2]
+
+
+def test_csv_largest_component_keeps_the_ids(tmp_path: Path) -> None:
+    dataset = data.load(tables(tmp_path, edges='source,target\nbob,"c, d"\n'), largest_component=True)
+    assert dataset.node_ids == ("bob", "c, d")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        ("", None, "nodes.csv is empty: begin it with a header line"),
+        ("id,f\n", None, "has a header but no nodes: add"),
+        ("id,label\na,red\n", None, "line 1: there is no feature column"),
+        ("id,f,f\na,1,1\n", None, "line 1: two columns are named 'f': rename one"),
+        ("id,f,label,y\na,1,1,1\n", None, "both 'label' and 'y'"),
+        ("id,f\na,1\nb\n", None, "nodes.csv, line 3: 1 cells where the header has 2"),
+        ("id,f\na,1\na,2\n", None, "nodes.csv, line 3: node 'a' is in line 2 already: drop one"),
+        ("id,f\n,1\n", None, "line 2: the node has no id: fill column 'id'"),
+        ("id,f\na,1\nb,tall\n", None, "line 3, column 'f': 'tall' is not a finite number: fill it in, encode"),
+        ("id,f\na,\n", None, "line 2, column 'f': '' is not a finite number"),
+        ("id,f\na,nan\n", None, "'nan' is not a finite number"),
+        ("id,f\na,1e300\n", None, "'1e300' is not a finite number"),
+        ("id,f\na," + "9" * 400 + "\n", None, r"'9{40}\.\.\.' is not a finite number"),
+        ("id,f,train_mask\na,1,2\n", None, "column 'train_mask': '2' is neither 0 nor 1"),
+        ("id,f,train_mask\na,1,1\n", None, "there is train_mask but no val_mask"),
+        ('id,f\na,"1\n', None, "cannot be read as CSV"),
+        (None, "", "edges.csv is empty"),
+        (None, "source\n", "an edge needs two columns"),
+        (None, "ann,bob\nbob,ann\n", "line 1 is an edge, not a header: put the line 'source,target'"),
+        (None, "source,target\nann,bob\nann,eve\n", "edges.csv, line 3: node 'eve' is not in nodes.csv: add it"),
+    ],
+)
+def test_csv_faults_name_file_line_and_cure(tmp_path: Path, nodes: str | None, edges: str | None, message: str) -> None:
+    folder = tables(tmp_path, nodes=NODES if nodes is None else nodes)
+    (folder / "edges.csv").write_text("source,target\n" if edges is None else edges)
+    with pytest.raises(InputError, match=message):
+        data.load(folder)
+
+
+def test_csv_in_another_encoding(tmp_path: Path) -> None:
+    folder = tables(tmp_path)
+    (folder / "nodes.csv").write_bytes("id,f\nJosé,1\n".encode("latin-1"))
+    with pytest.raises(InputError, match="save it as comma-separated text in UTF-8"):
+        data.load(folder)
+
+
+# --- any
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("graph.txt", "unknown kind of file: give .npz, .pt, or a folder"),
+        ("table.csv", "name them edges.csv and nodes.csv"),
+        ("edges.csv", "nodes.csv is missing"),
+        ("", "edges.csv is missing"),
+    ],
+)
+def test_paths_that_are_no_graph(tmp_path: Path, name: str, message: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    if name:
+        (folder / name).touch()
+    with pytest.raises(InputError, match=message):
+        data.load(folder / name)

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dissensus import data
+from dissensus.data._splits import BenchmarkSplits, FixedSplits, ScaledSplits
+from dissensus.errors import InputError
+
+NAMES = [str(c) for c in range(7)]
+
+
+def literal_split(labels: list[int], classes: int, development: int, seed: int) -> tuple[set[int], set[int], set[int]]:
+    """The published protocol word by word, on Python sets."""
+    developing = np.random.RandomState(seed).choice(len(labels), development, replace=False).tolist()
+    fresh = np.random.RandomState(seed)
+    train: set[int] = set()
+    for c in range(classes):
+        candidates = [node for node in developing if labels[node] == c]
+        train |= set(fresh.choice(candidates, 20, replace=False).tolist())
+    return train, set(developing) - train, set(range(len(labels))) - set(developing)
+
+
+def as_sets(masks: tuple[Tensor, ...]) -> tuple[set[int], ...]:
+    return tuple(set(mask.nonzero()[:, 0].tolist()) for mask in masks)
+
+
+@pytest.mark.parametrize(("development", "seed"), [(1500, 1), (1500, 100), (1500, 0), (2500, 7)])
+def test_benchmark_splits_are_the_published_protocol(development: int, seed: int) -> None:
+    y = torch.from_numpy(np.random.default_rng(0).integers(0, 7, 3000))
+    masks = BenchmarkSplits(development).masks(y, NAMES, seed)
+    assert as_sets(masks) == literal_split(y.tolist(), 7, development, seed)
+    assert [int(mask.sum()) for mask in masks] == [140, development - 140, 3000 - development]
+
+
+def test_benchmark_splits_name_a_seed_that_fails() -> None:
+    y = torch.zeros(3000, dtype=torch.long)
+    y[:25] = 1
+    with pytest.raises(InputError, match=r"split 3 has only \d+ development nodes of class 'b'.*another split seed"):
+        BenchmarkSplits().masks(y, ["a", "b"], 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(3, 400), min_size=1, max_size=8),
+    unlabelled=st.integers(0, 30),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_scaled_splits_are_disjoint_complete_and_know_every_class(
+    counts: list[int], unlabelled: int, seed: int
+) -> None:
+    labels = np.concatenate([np.full(unlabelled, -1), *(np.full(m, c) for c, m in enumerate(counts))])
+    y = torch.from_numpy(np.random.default_rng(seed).permutation(labels))
+    names = [str(c) for c in range(len(counts))]
+    masks = ScaledSplits().masks(y, names, seed)
+    assert torch.equal(sum(mask.int() for mask in masks), (y >= 0).int())
+    for mask in masks:
+        assert set(y[mask].tolist()) == set(range(len(counts)))
+    assert int(y[masks[0]].bincount().max()) <= 20
+    again = ScaledSplits().masks(y, names, seed)
+    assert all(torch.equal(a, b) for a, b in zip(masks, again, strict=True))
+
+
+def test_scaled_splits_take_twenty_per_class_of_1500_where_there_is_room() -> None:
+    y = torch.arange(10_000) % 5
+    train, val, test = ScaledSplits().masks(y, NAMES[:5], 1)
+    assert y[train].bincount().tolist() == [20] * 5
+    assert (int(val.sum()), int(test.sum())) == (1400, 8500)
+
+
+def test_scaled_splits_differ_between_seeds() -> None:
+    y = torch.arange(300) % 3
+    one, two = (ScaledSplits().masks(y, NAMES[:3], seed) for seed in (1, 2))
+    assert not torch.equal(one[0], two[0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "seed", "message"),
+    [
+        ([0, 0, 0, 1, 1], 1, "class 'b' has only 2 labelled nodes, a random split needs 3: label more"),
+        ([-1, -1], 1, "no labels.*predict only"),
+        ([0, 0, 0, 1, 1, 1], -1, "seed -1 is out of range: choose"),
+        ([0, 0, 0, 1, 1, 1], 2**32, "out of range: choose"),
+    ],
+)
+def test_scaled_splits_refuse_what_cannot_be_split(labels: list[int], seed: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ScaledSplits().masks(torch.tensor(labels), ["a", "b"], seed)
+
+
+def test_fixed_splits_are_columns_and_refuse_other_seeds() -> None:
+    masks = torch.eye(3, dtype=torch.bool)
+    columns = (masks, masks.roll(1, 0), masks.roll(2, 0))
+    splits = FixedSplits(*columns)
+    assert splits.defaults == (0, 1, 2)
+    chosen = splits.masks(torch.zeros(3), ["a"], 1)
+    assert all(torch.equal(mask, column[:, 1]) for mask, column in zip(chosen, columns, strict=True))
+    for seed in (3, -1):
+        with pytest.raises(InputError, match=f"no split {seed}, only the fixed splits 0-2: choose"):
+            splits.masks(torch.zeros(3), ["a"], seed)
+
+
+def test_fixed_splits_that_lost_all_nodes_of_a_mask_say_so() -> None:
+    masks = torch.eye(3, dtype=torch.bool)
+    splits = FixedSplits(masks[:, :1], masks[:, 1:2], masks[:, 2:]).subset(torch.tensor([0, 1]))
+    with pytest.raises(InputError, match="test_mask of split 0 is empty: choose"):
+        splits.masks(torch.zeros(2), ["a"], 0)
+
+
+def test_a_split_shares_the_graph_and_leaves_it_as_it_was() -> None:
+    dataset = data.load("karate")
+    split = dataset.split(1)
+    assert isinstance(split, Data)
+    assert split.x.data_ptr() == dataset.graph.x.data_ptr()
+    assert set(dataset.graph.keys()) == {"x", "edge_index", "y"}
+    assert not torch.equal(split.train_mask, dataset.split(2).train_mask)
