@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -191,6 +192,36 @@ def test_workers_end_with_a_killed_driver(path, tmp_path):
             assert _claims.Owner().claim(connection, runs.key({"x": 1, "nap": 60, "log": str(log)}))
 
 
+def test_an_interrupt_from_the_terminal_ends_workers_and_gives_back_their_runs(path, tmp_path):
+    log = tmp_path / "log"
+    code = (
+        "from dissensus import runs; "
+        f"runs.execute([{{'x': x, 'nap': 30 * x, 'log': {str(log)!r}}} for x in (0, 1)], 'runs_targets:square', "
+        f"store={str(path)!r}, executor='processes', workers=2)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SCRIPT.parent)}
+    # In a group of its own, as a terminal would start it; the interrupt goes to all of the group.
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    _until(lambda: len(_starts(log)) == 2)
+
+    def stored():
+        with Store(path) as store:
+            return len(store)
+
+    _until(stored)
+    os.killpg(driver.pid, signal.SIGINT)
+    _, trouble = driver.communicate(timeout=30)
+    assert driver.returncode != 0
+    assert trouble.count("KeyboardInterrupt") == 1
+    with Store(path) as store:
+        assert [found.config["x"] for found in store.query()] == [0]
+        assert store._rows("SELECT * FROM claims") == []
+    workers = [int(line.split()[1]) for line in log.read_text().splitlines()]
+    assert [_claims.birth(worker) for worker in workers] == [None, None]
+
+
 def _until(condition, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -212,6 +243,12 @@ def test_two_drivers_on_one_store_share_the_grid(path, tmp_path):
 def _start_inline(config, path):
     code = f"from dissensus import runs; runs.execute([{config!r}], 'runs_targets:dawdle_once', store={str(path)!r})"
     return subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SCRIPT.parent)})
+
+
+def test_many_drivers_may_make_the_store_at_once(path):
+    code = f"from dissensus.runs import Store; [Store({str(path)!r} + str(n)).close() for n in range(20)]"
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
 
 
 def test_a_driver_waits_for_the_runs_of_another(path, tmp_path):

@@ -19,13 +19,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--where",
         metavar="PATH=VALUE",
         action="append",
-        default=[],
         help="only runs with this value in their configuration, such as model.name=bimp; may be repeated",
     )
     parser.add_argument("--failed", action="store_true", help="only runs that failed")
     parser.add_argument("--mean", metavar="FIELD", help="mean and standard deviation of this field of the results")
     parser.add_argument(
-        "--by", metavar="PATHS", default="", help="with --mean: one line for each value of these paths, comma-separated"
+        "--by", metavar="PATHS", help="with --mean: one line for each value of these paths, comma-separated"
     )
     parser.add_argument("--export", metavar="FILE", help="write the runs to a .csv, .parquet or .jsonl file")
     parser.add_argument("--recover", metavar="FILE", help="copy what is intact in a damaged store to this new store")
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         count = runs.Store.recover(args.store, args.recover)
         _answer(args.json, {"store": args.recover, "recovered": count}, f"recovered {count} runs into {args.recover}")
         return 0
-    where = dict(_condition(text) for text in args.where)
+    where = dict(_condition(text) for text in args.where or [])
     with runs.Store(args.store, create=False) as store:
         records = store.query(where, status="failed" if args.failed else None)
     answer: dict[str, Any] = {"store": args.store, "count": len(records)}
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         runs.export(records, args.export)
         _answer(args.json, answer | {"export": args.export}, f"wrote {len(records)} runs to {args.export}")
     elif args.mean:
-        by = [path for path in args.by.split(",") if path]
+        by = args.by.split(",") if args.by else []
         groups = runs.aggregate(records, args.mean, by)
         _answer(args.json, answer | {"field": args.mean, "by": by, "groups": as_json(groups)}, _aligned(groups))
     elif args.json:

@@ -12,7 +12,7 @@ from typing import Any
 from dissensus.errors import InputError, one_of
 from dissensus.runs import _claims
 from dissensus.runs._call import lost, now, resolve
-from dissensus.runs._config import Config, checked, key
+from dissensus.runs._config import Config, checked, plain_key
 from dissensus.runs._pools import Inline, Lost, Pool
 from dissensus.runs._processes import Processes
 from dissensus.runs._ray import Ray
@@ -87,7 +87,7 @@ def execute(
     if workers not in (None, 1) and executor == "inline":
         raise InputError("the executor 'inline' makes one run at a time; for workers use 'processes' or 'ray'")
     plain = [checked(config) for config in configs]
-    keys = [key(config) for config in plain]
+    keys = [plain_key(config) for config in plain]
     with _opened(store) as opened:
         driver = _Driver(opened, dict(zip(keys, plain, strict=True)), target, retry_failed, on_result)
         if driver.pending:

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from dissensus.errors import DissensusError, InputError, one_of, unknown
 from dissensus.runs import _claims
-from dissensus.runs._config import ABSENT, Config, canonical, checked, key, leaves, lookup, plain
+from dissensus.runs._config import ABSENT, Config, canonical, checked, leaves, lookup, plain, plain_key
 
 VERSION = 1
 _APPLICATION = 0x64697373  # "diss": tells a store from any other SQLite file
@@ -35,6 +35,11 @@ CREATE TABLE runs (
 )
 """
 _COLUMNS = "key, target, status, config, result, error, traceback, seconds, started, finished, provenance, checksum"
+_CONFIG = 3
+_HEADER = """
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+FROM pragma_application_id, pragma_user_version
+"""
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class Store:
     def get(self, key: str) -> Record | None:
         """The finished run with this :func:`key`, or None."""
         rows = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", key)
-        return self._record(rows[0]) if rows else None
+        return _record(self._intact(rows[0])) if rows else None
 
     def put(self, record: Record) -> None:
         """Store a finished run at once and for good. A failed run is replaced, a run that is done stays as it is."""
@@ -140,8 +145,8 @@ class Store:
             for stored_key, (_, status, _) in self._index().items()
             if not (retry_failed and status == "failed")
         }
-        wanted = {key(config): config for config in configs}
-        return [checked(config) for wanted_key, config in wanted.items() if wanted_key not in stored]
+        wanted = {plain_key(config): config for config in map(checked, configs)}
+        return [config for wanted_key, config in wanted.items() if wanted_key not in stored]
 
     def query(self, where: Mapping[str, Any] | None = None, status: str | None = None) -> list[Record]:
         """The finished runs whose configuration has the given values at the given dotted paths, oldest first.
@@ -153,14 +158,22 @@ class Store:
         if status is not None:
             one_of("status", status, STATUSES)
         wanted = {path: canonical(plain(value, path)) for path, value in (where or {}).items()}
-        rows = self._rows(f"SELECT {_COLUMNS} FROM runs WHERE ? IN (status, 'any') ORDER BY id", status or "any")
-        records = [self._record(row) for row in rows]
-        found = [record for record in records if all(_is(record.config, *pair) for pair in wanted.items())]
-        if not found and records:
-            known = sorted({path for record in records for path, _ in leaves(record.config)})
+        sql = f"SELECT {_COLUMNS} FROM runs WHERE ? IN (status, 'any') ORDER BY id"
+        rows = [self._intact(row) for row in self._rows(sql, status or "any")]
+        if not wanted:
+            return [_record(row) for row in rows]
+        configs = [json.loads(row[_CONFIG]) for row in rows]
+        found = [
+            _record(row)
+            for row, config in zip(rows, configs, strict=True)
+            if all(_is(config, *pair) for pair in wanted.items())
+        ]
+        if configs and not found:
             for path in wanted:
-                if all(lookup(record.config, path) is ABSENT for record in records):
-                    raise unknown("configuration key", path, known)
+                if all(lookup(config, path) is ABSENT for config in configs):
+                    raise unknown(
+                        "configuration key", path, sorted({p for config in configs for p, _ in leaves(config)})
+                    )
         return found
 
     @classmethod
@@ -193,18 +206,16 @@ class Store:
     def _check(self) -> None:
         with self._errors():
             self._connection.execute("PRAGMA synchronous = EXTRA")
-            header = [
-                self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-            ]
-            tables = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-            if header == [0, 0] and not tables:
+            # One statement, so that it sees a store that another process is making either not at all or whole.
+            application, version, tables = self._connection.execute(_HEADER).fetchone()
+            if (application, version, tables) == (0, 0, 0):
                 self._create()
                 return
-            if header[0] != _APPLICATION:
+            if application != _APPLICATION:
                 raise StoreError(f"{self.path}: an SQLite file, but not a store of runs; give another path")
-            if header[1] != VERSION:
+            if version != VERSION:
                 raise StoreError(
-                    f"{self.path}: written with version {header[1]} of the store, and this package reads version "
+                    f"{self.path}: written with version {version} of the store, and this package reads version "
                     f"{VERSION}; open it with the package that wrote it, or give another path"
                 )
             report = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -246,11 +257,10 @@ class Store:
         """key -> (target, status, finished) of every stored run."""
         return {row[0]: row[1:] for row in self._rows("SELECT key, target, status, finished FROM runs")}
 
-    def _record(self, row: tuple[Any, ...]) -> Record:
-        record = _parse(row)
-        if record is None:
+    def _intact(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not _is_intact(row):
             raise self._damaged(f"the run {row[0]} does not match its checksum")
-        return record
+        return row
 
     def _damaged(self, finding: str) -> StoreError:
         return StoreError(
@@ -305,15 +315,15 @@ def _clean(entry: Any) -> Any:
 
 
 def _checksum(values: tuple[Any, ...]) -> int:
-    return zlib.crc32("\0".join(map(repr, values)).encode())
+    return zlib.crc32("\0".join(map(str, values)).encode())
 
 
-def _parse(row: tuple[Any, ...]) -> Record | None:
-    """The record in a row, or None if the row is not what was written."""
-    *values, checksum = row
-    if _checksum(tuple(values)) != checksum:
-        return None
-    key, target, status, config, result, error, traceback, seconds, started, finished, provenance = values
+def _is_intact(row: tuple[Any, ...]) -> bool:
+    return bool(_checksum(row[:-1]) == row[-1])
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    key, target, status, config, result, error, traceback, seconds, started, finished, provenance = row[:-1]
     return Record(
         key,
         target,
@@ -348,6 +358,5 @@ def _salvage(connection: sqlite3.Connection, size: int) -> Iterator[Record]:
             row = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (number,)).fetchone()
         except sqlite3.Error:
             continue
-        record = row and _parse(row)
-        if record:
-            yield record
+        if row and _is_intact(row):
+            yield _record(row)
