@@ -17,7 +17,10 @@ from dissensus import data
 from dissensus.errors import InputError
 
 FUZZ = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=120,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 X = np.arange(12.0).reshape(6, 2)
@@ -176,7 +179,9 @@ values = st.recursive(
         st.builds(
             torch.zeros,
             st.lists(st.integers(0, 4), max_size=3),
-            dtype=st.sampled_from([torch.bool, torch.complex64, torch.half, torch.bfloat16]),
+            dtype=st.sampled_from(
+                [torch.bool, torch.complex64, torch.half, torch.bfloat16, torch.float8_e5m2, torch.uint32]
+            ),
         ),
         st.just(torch.eye(6).to_sparse()),
         st.just(torch.eye(6, device="meta")),

@@ -146,6 +146,7 @@ LABELS = torch.tensor([0, 1, 0, 1, 0, -1])
         ({"x": torch.zeros(6, 0)}, "none empty"),
         ({"x": torch.full((6, 2), 1e300, dtype=torch.float64)}, r"x\[0, 0\] is inf.*6 rows in all"),
         ({"x": torch.eye(6).to_sparse()}, r"x is not a plain dense tensor: store x.to_dense\(\)"),
+        ({"x": torch.zeros(6, 2).to(torch.float8_e4m3fn)}, "x holds torch.float8_e4m3fn: store it as float32"),
         ({"x": "text"}, "x holds str, not plain numbers"),
         ({"x": torch.zeros(6, 2, dtype=torch.complex64)}, "x holds complex64"),
         ({"edge_index": None}, "there is no edge_index"),

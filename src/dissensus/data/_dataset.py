@@ -163,7 +163,10 @@ def _array(value: Any, key: str, where: str) -> np.ndarray:
         if value.layout is not torch.strided or value.is_quantized or value.device.type == "meta":
             raise InputError(f"{where}: {key} is not a plain dense tensor: store {key}.to_dense()")
         value = value.detach().resolve_conj().resolve_neg().cpu()
-        value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+        try:
+            value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+        except (TypeError, RuntimeError):
+            raise InputError(f"{where}: {key} holds {value.dtype}: store it as float32 or int64") from None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUS":
         kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
         raise InputError(f"{where}: {key} holds {kind}, not plain numbers: store it as a numeric array")
