@@ -52,8 +52,13 @@ class Opinion(Field):
     ) -> None:
         named = (values, options, source, damping, attention, self_reinforcement)
         self.parameters = tuple(p for p in named if isinstance(p, Tensor))
-        self.pattern, self.values = pattern, values.detach()
-        self.values_t = self.values[pattern.transpose_order]
+        self.pattern = pattern
+        # A_a + I needs no sum of its own where the pattern has the whole diagonal.
+        self.has_diagonal = pattern.diagonal.numel() == pattern.shape[0]
+        self.communication = values.detach()
+        if self.has_diagonal:
+            self.communication = self.communication.index_add(0, pattern.diagonal, values.new_ones(pattern.shape[0]))
+        self.communication_t = self.communication[pattern.transpose_order]
         self.damping, self.alpha = _detached(damping), _detached(self_reinforcement)
         self.saturation = saturation_named(saturation, values.dtype, values.device)
         if self.saturation.inner != 1.0 and isinstance(source, Tensor) and source.dtype != torch.float32:
@@ -70,7 +75,7 @@ class Opinion(Field):
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         if self._y.shape != x.shape:
             self._y, self._z = torch.empty_like(x), torch.empty_like(x)
-        y, z = self._argument(x, self._y, self._z)
+        _, z = self._argument(x, self._y, self._z)
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
         return self._value(x, self._kernel(z), out)
@@ -78,7 +83,7 @@ class Opinion(Field):
     def _argument(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
         y = self.mixing.apply(x, y)
-        z = product(self.pattern, self.values, y, add=y, out=z)
+        z = product(self.pattern, self.communication, y, add=None if self.has_diagonal else y, out=z)
         if isinstance(self.alpha, Tensor):
             z.addcmul_((self.alpha - 1.0) * self.folded, x)
         elif self.alpha != 1.0:
@@ -106,16 +111,16 @@ class Opinion(Field):
         argument = z if self.saturation.keeps_argument else None
         value = self._value(x, k, out)
 
-        def pullback(g: Tensor, grads: Sequence[Tensor]) -> Tensor:
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             # h = g S'(z), up to the factor `outer` that scales every product below
             h = self.saturation.pull(g, k, argument)
             if self.saturation.outer != 1.0:
-                h = h * self.saturation.outer
+                h.mul_(self.saturation.outer)
             scaled = h * self.attention if per_agent else h
             # q = (A_a + I)' h
-            q = product(self.pattern.T, self.values_t, scaled, add=scaled)
+            q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
             self._accumulate(grads, g, x, y, h, scaled, q, plain if per_agent else None)
-            by_x = self.mixing.apply_transposed(q)
+            by_x = self.mixing.apply_transposed(q, torch.empty_like(q) if out is None else out)
             if isinstance(self.alpha, Tensor):
                 by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)
             elif self.alpha != 1.0:
@@ -174,10 +179,10 @@ class _Mixing:
             return torch.mul(x, (self.options + 1.0) * self.factor, out=out)
         return _by_graph(x, self.forward, self.sizes, out)
 
-    def apply_transposed(self, q: Tensor) -> Tensor:
+    def apply_transposed(self, q: Tensor, out: Tensor) -> Tensor:
         if not isinstance(self.options, Tensor):
-            return q * ((self.options + 1.0) * self.factor)
-        return _by_graph(q, self.backward, self.sizes, torch.empty_like(q))
+            return torch.mul(q, (self.options + 1.0) * self.factor, out=out)
+        return _by_graph(q, self.backward, self.sizes, out)
 
     def add_gradient(self, x: Tensor, q: Tensor, total: Tensor) -> None:
         # d/dA_o of <q, X (A_o + I)'> is q' X

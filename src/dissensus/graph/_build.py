@@ -44,7 +44,9 @@ class Graph:
         """
         if edge_weight is None:
             return None
-        edge_weight = edge_weight.view(-1)
+        if not isinstance(edge_weight, Tensor):
+            raise InputError(f"edge_weight is a {type(edge_weight).__name__}: pass a torch tensor of shape [edges]")
+        edge_weight = edge_weight.reshape(-1)
         if edge_weight.numel() != self.slot.numel():
             raise InputError(
                 f"edge_weight has {edge_weight.numel()} entries for {self.slot.numel()} edges: give one weight an edge"
@@ -70,16 +72,18 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
     low, high = (int(v) for v in torch.aminmax(edge_index))
     if low < 0 or high >= num_nodes:
         raise InputError(
-            f"edge_index names node {low if low < 0 else high}, but there are {num_nodes} nodes (0 to {num_nodes - 1}): "
-            "check that x has a row for every node and that numbering starts at 0"
+            f"edge_index names node {low if low < 0 else high}, but there are {num_nodes} nodes: check that x has a row "
+            "for every node and that numbering starts at 0"
         )
 
 
+# A graph first seen in inference mode must serve training as well, so its tensors are made outside of that mode.
 @torch.compiler.disable
+@torch.inference_mode(False)
 def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Graph:
     """The :class:`Graph` of an ``edge_index``, checked; a graph seen before comes from a cache.
 
-    The cache compares the whole content of ``edge_index``, so it is never wrong when a graph is changed, in place or not.
+    The cache compares the whole content of ``edge_index``, so it is never wrong when a graph changes, in place or not.
 
     Args:
         edge_index: [2, edges], from source to target; directed, with duplicates or self-loops, as it comes.
@@ -87,6 +91,8 @@ def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Gra
         self_loops: give every node a self-loop. Without, only nodes that listen to nobody get one, so that every row
             of a right-stochastic matrix can sum to one.
     """
+    if not isinstance(edge_index, Tensor):
+        raise InputError(f"edge_index is a {type(edge_index).__name__}: pass a torch tensor of shape [2, edges]")
     key = (num_nodes, self_loops, edge_index.device, edge_index.dtype, tuple(edge_index.shape))
     with _LOCK:
         for known, graph in _CACHE.get(key, ()):

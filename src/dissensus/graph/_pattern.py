@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,11 @@ from torch import Tensor
 
 _INT32_MAX = 2**31 - 1
 _MKL = torch.backends.mkl.is_available()
+
+# The first CSR tensor of a process makes torch warn that the layout is in beta; users of a model need not read that.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)
+    torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))
 
 
 class Pattern:
@@ -39,6 +45,11 @@ class Pattern:
     @property
     def device(self) -> torch.device:
         return self.col.device
+
+    @cached_property
+    def diagonal(self) -> Tensor:
+        """The entries on the diagonal, ascending."""
+        return (self.row == self.col).nonzero().view(-1)
 
     @cached_property
     def transpose_order(self) -> Tensor:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Takes the cotangent of a field's value and the gradients of its parameters, adds to these in place, and returns the
-# cotangent of the state.
-Pullback = Callable[[Tensor, Sequence[Tensor]], Tensor]
+# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place, and
+# returns the cotangent of the state, written to ``out`` unless that is None.
+Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 
 
 class Field(ABC):
@@ -36,7 +36,7 @@ class Field(ABC):
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         """The value f(t, x), written to ``out`` where given, and its pullback.
 
-        ``pullback(g, grads)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of ``parameters``
+        ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of ``parameters``
         (all of them, whether or not they require a gradient).
         """
 
@@ -71,15 +71,16 @@ class AutogradField(Field):
             inputs = [p for p in self.parameters if p.requires_grad]
             value = self.function(t, x)
 
-        def pullback(g: Tensor, grads: Sequence[Tensor]) -> Tensor:
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            target = torch.empty_like(x, requires_grad=False) if out is None else out
             if not value.requires_grad:
-                return torch.zeros_like(x)
+                return target.zero_()
             by_x, *by_parameter = torch.autograd.grad(value, [x, *inputs], g, allow_unused=True)
             totals = (total for total, p in zip(grads, self.parameters, strict=True) if p.requires_grad)
             for total, grad in zip(totals, by_parameter, strict=True):
                 if grad is not None:
                     total.add_(grad)
-            return torch.zeros_like(x) if by_x is None else by_x
+            return target.zero_() if by_x is None else target.copy_(by_x)
 
         detached = value.detach()
         return detached if out is None else out.copy_(detached), pullback
@@ -97,7 +98,7 @@ class _Evaluate(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
         totals = [torch.zeros_like(p) for p in ctx.field.parameters]
-        by_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals)
+        by_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals, None)
         return None, None, by_x, *totals
 
 

@@ -19,6 +19,10 @@ Callback = Callable[[float, Tensor], None]
 Norm = Callable[[Tensor], float]
 
 
+# A kept stage holds its input, the mixed input and the saturated argument.
+_STATES_A_STAGE = 3
+
+
 @dataclass
 class Stats:
     """What an integration cost.
@@ -76,7 +80,8 @@ def rms(x: Tensor) -> float:
 class Integrator:
     """Integrates one field from time 0; ``norm`` measures the error estimate of adaptive methods.
 
-    ``keep_pullbacks`` stores what the derivative of every stage needs, instead of evaluating the stages again later.
+    Up to ``budget`` bytes, what the derivative of the recorded stages needs is kept; the stages of the later steps are
+    evaluated again in the backward pass.
     """
 
     def __init__(
@@ -86,17 +91,19 @@ class Integrator:
         stats: Stats,
         *,
         record: list[Step] | None = None,
-        keep_pullbacks: bool = False,
+        budget: int = 0,
         callback: Callback | None = None,
         norm: Norm = rms,
     ) -> None:
         self.field, self.method, self.stats = field, method, stats
-        self.record, self.keep, self.callback, self.norm = record, keep_pullbacks, callback, norm
+        self.record, self.budget, self.callback, self.norm = record, budget, callback, norm
         self.times = [0.0]
 
     def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
         """The states at the ascending times ``stops``; a step ends at each of them."""
         tableau = self.method.tableau
+        self.cost = _STATES_A_STAGE * tableau.stages * x.numel() * x.element_size()
+        self.keep = self.record is not None and self.budget >= self.cost
         self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
         self.stage = torch.empty_like(x)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
@@ -189,8 +196,12 @@ class Integrator:
         self.stats.accepted += 1
         self.times.append(end)
         if self.record is not None:
-            self.record.append(Step(t, h, x, tuple(self.pullbacks)))
+            # The first stage of an adaptive step belongs to the step before: without it the others are of no use.
+            complete = len(self.pullbacks) == self.method.tableau.stages
+            self.record.append(Step(t, h, x, tuple(self.pullbacks) if complete else ()))
             self.pullbacks.clear()
+            self.budget -= self.cost
+            self.keep = self.budget >= self.cost
         if self.callback is not None:
             self.callback(end, new)
         return new
@@ -229,14 +240,15 @@ def step_vjp(
     count = tableau.stages
     stats.backward_evaluations += count
     if count == 1:
-        return pullbacks[0](cotangent * step.h, grads).add_(cotangent)
+        return pullbacks[0](cotangent * step.h, grads, None).add_(cotangent)
     by_stage = torch.empty((count, *step.x.shape), dtype=step.x.dtype, device=step.x.device)
+    g = torch.empty_like(cotangent)
     for i in reversed(range(count)):
-        g = cotangent * (step.h * tableau.b[i])
+        torch.mul(cotangent, step.h * tableau.b[i], out=g)
         if i < count - 1:
             column = [tableau.a[m][i] for m in range(i + 1, count)]
             combine(g, by_stage[i + 1 :], column, step.h, g)
-        by_stage[i] = pullbacks[i](g, grads)
+        pullbacks[i](g, grads, by_stage[i])
     return combine(cotangent, by_stage, [1.0] * count, 1.0, torch.empty_like(cotangent))
 
 

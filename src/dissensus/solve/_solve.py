@@ -67,7 +67,7 @@ def solve(
     atol: float = 1e-3,
     gradient: Gradient = "discrete",
     adjoint: Adjoint | None = None,
-    memory: Literal["step", "stage"] = "step",
+    memory: int = 2**28,
     save_at: Sequence[float] = (),
     callback: Callback | None = None,
     max_steps: int = 10_000,
@@ -86,7 +86,8 @@ def solve(
             by plain backpropagation through the solver; ``adjoint``, the adjoint equation integrated back in time:
             memory of one state, and an error of its own.
         adjoint: method, step and tolerances of the continuous adjoint.
-        memory: what ``discrete`` keeps: one state a ``step`` (the stages are evaluated again), or every ``stage``.
+        memory: bytes for what ``discrete`` may keep beyond one state a step; the stages that do not fit are evaluated
+            again in the backward pass. The gradient is the same.
         save_at: times at which the state is wanted as well, in [0, t1]; a step ends at each. Differentiable.
         callback: called with (time, state) after every accepted step.
         max_steps: more raise an error.
@@ -96,7 +97,6 @@ def solve(
     """
     one_of("method", method, METHODS)
     one_of("gradient", gradient, GRADIENTS)
-    one_of("memory", memory, ("step", "stage"))
     _check(t1, step_size, rtol, atol, max_steps)
     if not isinstance(field, Field):
         module_parameters = field.parameters() if isinstance(field, torch.nn.Module) else ()
@@ -147,7 +147,7 @@ class _Plan:
     method: Method
     name: str
     stops: tuple[float, ...]
-    memory: str
+    memory: int
     callback: Callback | None
     adjoint: Adjoint
     stats: Stats = dataclass_field(default_factory=Stats)
@@ -166,9 +166,8 @@ class _Plan:
         return function.apply(self, x0, *self.field.parameters)  # type: ignore[no-any-return]
 
     def integrate(self, x0: Tensor, record: list[Step] | None = None) -> list[Tensor]:
-        keep = record is not None and self.memory == "stage"
         integrator = Integrator(
-            self.field, self.method, self.stats, record=record, keep_pullbacks=keep, callback=self.callback
+            self.field, self.method, self.stats, record=record, budget=self.memory, callback=self.callback
         )
         states = integrator.run(x0, self.stops)
         self.times = integrator.times
@@ -274,7 +273,7 @@ class _Backward(Field):
             total.zero_()
         value, pullback = self.field.vjp(self.end - t, state)
         torch.neg(value, out=by_state)
-        by_adjoint.copy_(pullback(adjoint, by_parameter))
+        pullback(adjoint, by_parameter, by_adjoint)
         return out
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
