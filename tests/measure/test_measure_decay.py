@@ -70,6 +70,14 @@ def test_a_floor_can_be_given():
     assert found.points == (energies > 0.05).sum()
 
 
+def test_a_floor_can_be_given_for_each_time():
+    energies = np.exp(-20 * TIMES)
+    assert decay_rate(energies, TIMES).points < 20
+    shrinking = decay_rate(energies, TIMES, floor=1e-30 * np.exp(-19.9 * TIMES))
+    assert shrinking == (pytest.approx(20), pytest.approx(20), pytest.approx(20), 41)
+    assert decay_rate(energies, TIMES, floor=np.where(TIMES < 5, 0.0, 1.0)).points == 20
+
+
 def test_few_points():
     assert decay_rate([4.0, 1.0, 0.0], [0, 1, 2]) == (math.log(4), -math.inf, math.inf, 2)
     at_once = decay_rate([1.0, 0.0, 0.0], [0, 2, 4])
@@ -107,6 +115,7 @@ def test_heat_on_a_ring_decays_at_twice_the_spectral_gap():
         ([[1.0]], [0.0], {}, "vector"),
         ([], [], {}, "at least one"),
         ([1.0, 0.5], [0.0, 1.0], {"confidence": 95}, "between 0 and 1"),
+        ([1.0, 0.5], [0.0, 1.0], {"floor": [0.0, 0.0, 0.0]}, "one for each of the 2"),
     ],
 )
 def test_wrong_input_is_refused_with_a_cure(energies, times, options, cure):

@@ -42,8 +42,8 @@ class Flow(nn.Module):
         super().__init__()
         self.dropout = nn.Dropout(0.5)
 
-    def trajectory(self, x: Tensor, edge_index: Tensor, times: Tensor) -> Tensor:
-        return torch.stack([self.dropout(x) * 2.0**t for t in times.tolist()])
+    def trajectory(self, x: Tensor, edge_index: Tensor, times: list[float]) -> Tensor:
+        return torch.stack([self.dropout(x) * 2.0**t for t in times])
 
 
 def hooks_of(model: nn.Module) -> int:

@@ -144,6 +144,11 @@ def test_isolated_nodes_first_do_not_shift_the_others():
     assert response.sharpening == pytest.approx(alone.sharpening, rel=0.02)
 
 
+def test_a_diverged_model_is_undefined():
+    response = measure.filter_response(nn.Identity(), data_of(KARATE), forward=lambda m, d: d.x * torch.inf)
+    assert np.isnan([response.sharpening, response.smoothing, *response.gain]).all()
+
+
 def test_the_seed_decides_everything():
     data, model = data_of(KARATE), Filter(KARATE, 1.0, -0.5)
     assert measure.filter_response(model, data).sharpening == measure.filter_response(model, data).sharpening

@@ -23,7 +23,7 @@ class DecayRate(NamedTuple):
 
 
 def decay_rate(
-    energies: Tensor | ArrayLike, times: Tensor | ArrayLike, *, confidence: float = 0.95, floor: float | None = None
+    energies: Tensor | ArrayLike, times: Tensor | ArrayLike, *, confidence: float = 0.95, floor: ArrayLike | None = None
 ) -> DecayRate:
     r"""Fit :math:`E(t) \approx E_0 e^{-rt}`: positive rates decay, negative ones grow.
 
@@ -43,9 +43,10 @@ def decay_rate(
         energies: non-negative values ``[steps]``.
         times: strictly increasing times (or layer numbers) ``[steps]``.
         confidence: coverage of the interval.
-        floor: values not above it count as rounding. By default ``eps^2 max(E)`` with the machine epsilon of the
-            energies' dtype (double unless they are a tensor or array of a smaller one): the square, as energies are
-            squared differences. Give a larger one if the state is large beside its differences.
+        floor: values not above it count as rounding; one for all times, or one for each. By default ``eps^2 max(E)``
+            with the machine epsilon of the energies' dtype (double unless they are a tensor or array of a smaller one):
+            the square, as energies are squared differences. If the state is large beside its differences, or changes in
+            norm along the way, give ``eps**2`` times its squared norm at each time, with the eps of the state.
     """
     values, eps = _vector("energies", energies)
     at, _ = _vector("times", times)
@@ -58,15 +59,18 @@ def decay_rate(
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, not {confidence}")
 
-    finite = values[np.isfinite(values)]
     if floor is None:
-        floor = eps**2 * finite.max() if len(finite) else 0.0
-    usable = np.isfinite(values) & (values > floor)
+        floor = eps**2 * np.max(values, where=np.isfinite(values), initial=0.0)
+    try:
+        floors = np.broadcast_to(np.asarray(floor, dtype=np.float64), values.shape)
+    except ValueError:
+        raise InputError(f"floor must be one number, or one for each of the {len(values)} times") from None
+    usable = np.isfinite(values) & (values > floors)
     points = len(values) if usable.all() else int(np.argmin(usable))
     if points == 0 or len(values) == 1:
         return DecayRate(nan, nan, nan, points)
     if points == 1:
-        return _one_point(values, at, floor)
+        return _one_point(values, at, float(floors[1]))
     # The logarithm of a ratio to the first value, so that a large constant does not eat digits of the slope.
     return _fit(np.log(values[:points] / values[0]), at[:points], confidence)
 

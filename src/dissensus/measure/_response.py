@@ -1,6 +1,6 @@
 """Which frequencies of the graph a model lets through."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -56,13 +56,13 @@ def filter_response(
     averages over neighbours has a larger smoothing share, one that enlarges differences a larger sharpening share.
 
     The sums over k are traces, estimated with random output directions W as :math:`E\,\|U_b' J' W\|^2` for a band b:
-    one forward pass, and one backward pass for each probe. Up to 3000 nodes eigenvectors are exact. For larger graphs
+    one pass forward and one back for each probe. Up to 3000 nodes eigenvectors are exact. For larger graphs
     the bands are Jackson-damped Chebyshev polynomials of L applied to a random sketch of :math:`J'W`, so that nothing
     dense of size n x n is formed, and a gain mixes in some of its neighbouring bands; the shares need no eigenvectors
     at any size.
 
     Nodes without neighbours have no frequency and are left out. A graph without edges, and a model whose Jacobian is
-    zero, prefer nothing: both shares are one half (with gains NaN, and 0).
+    zero, prefer nothing: both shares are one half (with gains NaN, and 0). If the Jacobian is not finite, all is NaN.
 
     Args:
         model: any module whose output is differentiable in ``data.x``; run in evaluation mode and left as it was.
@@ -86,6 +86,8 @@ def filter_response(
     if not edges.numel():
         return FilterResponse(frequency, torch.full_like(frequency, torch.nan), 0.5, 0.5)
     pulled = pulled[kept]
+    if not bool(pulled.isfinite().all()):
+        return FilterResponse(frequency, torch.full_like(frequency, torch.nan), torch.nan, torch.nan)
     sharpening = _sharpening(pulled, edges)
     if not bands:
         return FilterResponse(frequency, frequency.clone(), sharpening, 1 - sharpening)
@@ -110,23 +112,23 @@ def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: in
     data.x = data.x.detach().requires_grad_()
     nodes, channels = data.x.shape
     generator = torch.Generator().manual_seed(seed)
+    pulled = torch.empty(probes, nodes, columns, dtype=torch.float64)
     with torch.enable_grad(), evaluating(model):
-        output = call(model, data, forward)
-        if not isinstance(output, Tensor):
-            raise InputError(f"the model returns a {type(output).__name__}, not a tensor; pick one with forward=")
-        pulled = torch.empty(probes, nodes, columns, dtype=torch.float64)
         for k in range(probes):
-            direction = torch.randn(output.shape, generator=generator).to(output)
-            gradient = _gradient(output, data.x, direction).double().cpu()
+            # A pass forward for each one back: not every model's own backward can be run twice.
+            gradient = _random_gradient(call(model, data, forward), data.x, generator).double().cpu()
             signs = torch.randint(0, 2, (channels, columns), generator=generator).double() * 2 - 1
             pulled[k] = gradient if columns == channels else gradient @ (signs / columns**0.5)
     return pulled.transpose(0, 1).reshape(nodes, -1)
 
 
-def _gradient(output: Tensor, x: Tensor, direction: Tensor) -> Tensor:
+def _random_gradient(output: Any, x: Tensor, generator: torch.Generator) -> Tensor:
+    if not isinstance(output, Tensor):
+        raise InputError(f"the model returns a {type(output).__name__}, not a tensor; pick one with forward=")
     gradient = None
     if output.requires_grad:
-        (gradient,) = torch.autograd.grad(output, x, direction, retain_graph=True, allow_unused=True)
+        direction = torch.randn(output.shape, generator=generator).to(output)
+        (gradient,) = torch.autograd.grad(output, x, direction, allow_unused=True)
     if gradient is None:
         raise InputError(
             "no gradient reaches data.x; the model must not detach its input, and forward= must use data.x"

@@ -74,7 +74,7 @@ def watch(
     check_data(data)
     nodes = int(data.x.size(0))
     if times is not None:
-        return _along_trajectory(model, data, torch.as_tensor(times), layers, forward)
+        return _along_trajectory(model, data, [float(t) for t in times], layers, forward)
     selected = select_layers(model, layers)
     # Cloned, as the next layer may well be an activation that works in place.
     with evaluating(model), recording(selected, nodes, Tensor.clone) as records:
@@ -90,7 +90,7 @@ def watch(
 def _along_trajectory(
     model: nn.Module,
     data: Data,
-    times: Tensor,
+    times: list[float],
     layers: str | Sequence[str] | None,
     forward: Forward | None,
 ) -> Trace:
@@ -103,5 +103,4 @@ def _along_trajectory(
         )
     with evaluating(model):
         states = trajectory(data.x, data.edge_index, times)
-    at = tuple(float(t) for t in times)
-    return Trace(tuple(f"t={t:g}" for t in at), tuple(states), data.edge_index, at)
+    return Trace(tuple(f"t={t:g}" for t in times), tuple(states), data.edge_index, tuple(times))

@@ -1,0 +1,129 @@
+import argparse
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from dissensus import data, measure, nn
+from dissensus.cli import measure as command
+from dissensus.errors import InputError, MissingExtraError
+
+
+def call(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
+    assert call(*arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("model", nn.names())
+def test_every_model_is_measured_at_every_depth(capsys, model):
+    found = answer(capsys, "--model", model, "--dataset", "karate", "--depths", "1,3", "--hidden", 8)
+    assert [row["depth"] for row in found["rows"]] == [1, 3]
+    assert found["model"] == model
+    for row in found["rows"]:
+        assert row["effective_rank"] >= 1
+        assert row["gradient_norm"] > 0
+        assert 0 <= row["sharpening"] <= 1
+
+
+def test_rows_are_the_measures_of_the_last_hidden_state(capsys):
+    found = answer(capsys, "--model", "gcn", "--dataset", "karate", "--depths", "2,4", "--hidden", 8, "--seed", 5)
+    graph = data.load("karate").split(1)
+    torch.manual_seed(5)
+    channels = {"in_channels": 34, "hidden_channels": 8, "out_channels": int(graph.y.max()) + 1}
+    model = nn.create("gcn", **channels, num_layers=5)
+    (state,) = measure.watch(model, graph, times=[4]).states
+    for name, value in measure.summary(state, graph.edge_index).items():
+        assert found["rows"][1][name] == pytest.approx(value, rel=1e-4), name
+    gradient = measure.gradient_norms(model, graph, of="states")["input"]
+    assert found["rows"][1]["gradient_norm"] == pytest.approx(gradient, rel=1e-4)
+
+
+def test_an_untrained_gcn_oversmooths_and_the_decay_is_fitted(capsys):
+    found = answer(capsys, "--dataset", "karate", "--depths", "1,2,4,8,16,32,64", "--hidden", 16)
+    energies = [row["dirichlet_energy"] for row in found["rows"]]
+    assert energies[-1] < 1e-6 * energies[0]
+    fit = found["decay"]["dirichlet_energy"]
+    assert 0 < fit["lower"] < fit["rate"] < fit["upper"]
+    assert fit["points"] == 7
+
+
+def test_table_and_files(capsys, tmp_path):
+    assert call("--dataset", "karate", "--depths", "1,2,4", "--hidden", 8, "-o", tmp_path / "out") == 0
+    printed = capsys.readouterr()
+    assert "gcn (untrained model) on karate" in printed.out
+    assert "decay rate of the relative energy" in printed.out
+    assert "gcn at depth 4" in printed.err
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    charts = ["energy", "rank", "similarity", "gradient", "sharpening", "filter"]
+    assert names == {"measure.csv", *(f"{chart}.{kind}" for chart in charts for kind in ("png", "svg"))}
+    with (tmp_path / "out" / "measure.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["depth"] for row in rows] == ["1", "2", "4"]
+    assert all(float(row["energy"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "depths"), [("gcn", {"num_layers": 4}, None), ("bimp", {"time": 3.0}, "1,5")]
+)
+def test_a_saved_model_is_read_at_its_depths(capsys, tmp_path, name, options, depths):
+    graph = data.load("karate").split(1)
+    classes = int(graph.y.max()) + 1
+    model = nn.create(name, in_channels=34, hidden_channels=8, out_channels=classes, **options)
+    model.save(tmp_path / "model.safetensors")
+    arguments = ["--load", tmp_path / "model.safetensors", "--dataset", "karate"]
+    found = answer(capsys, *arguments, *(["--depths", depths] if depths else []))
+    expected = [1, 2, 3] if depths is None else [1, 5]
+    assert [row["depth"] for row in found["rows"]] == expected
+    trace = measure.watch(model, graph, times=expected)
+    for row, state in zip(found["rows"], trace.states, strict=True):
+        assert row["mad"] == pytest.approx(measure.mad(state, graph.edge_index).item(), rel=1e-4)
+    assert found["gradient_norm"] > 0
+    assert call(*arguments, "--depths", "1,2") == 0
+    assert "whole model: gradient at the input" in capsys.readouterr().out
+
+
+def test_a_graph_without_labels_has_no_gradient(capsys, tmp_path):
+    np.savez(tmp_path / "ring.npz", x=np.eye(6), edge_index=np.stack([np.arange(6), (np.arange(6) + 1) % 6]))
+    found = answer(capsys, "--dataset", tmp_path / "ring.npz", "--depths", "1,2", "-o", tmp_path / "out")
+    assert [row["gradient_norm"] for row in found["rows"]] == [None, None]
+    assert (tmp_path / "out" / "energy.png").exists()
+    assert not (tmp_path / "out" / "gradient.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (["--depths", "4,2"], "increasing"),
+        (["--depths", "one"], "1,2,4,8"),
+        (["--depths", "0,1"], "from 1"),
+        (["--model", "gnc"], "did you mean 'gcn'"),
+        (["--hidden", "0"], "at least 1"),
+        (["--load", "model.safetensors", "--model", "gcn"], "leave one of them out"),
+        (["--load", "nowhere.safetensors", "--dataset", "karate"], "nowhere"),
+        (["-o", __file__], "name a directory"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_a_cure(arguments, cure):
+    with pytest.raises(InputError, match=cure):
+        call(*arguments)
+
+
+def test_a_model_without_hidden_states_is_refused(tmp_path):
+    nn.create("gcn", in_channels=34, hidden_channels=8, out_channels=4, num_layers=1).save(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match="no hidden state"):
+        call("--load", tmp_path / "m.safetensors", "--dataset", "karate")
+
+
+def test_charts_need_matplotlib_and_say_so_first(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"dissensus\[plot\]"):
+        call("--dataset", "karate", "-o", tmp_path)
