@@ -1,0 +1,186 @@
+"""What a run is: data, model and training as frozen dataclasses, checked when they are made. Free of torch."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+from dissensus.catalogue import MODELS
+from dissensus.errors import InputError, one_of, unknown
+
+OPTIMIZERS = ("adam", "adamax", "rmsprop")
+DTYPES = ("float32", "float64")
+# Datasets that are generated, and so have options of their own.
+GENERATED = ("csbm", "arxiv-synthetic")
+
+_KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+class _Section:
+    """A part of the configuration; in a dictionary the options, whose names it does not know, stand among its own."""
+
+    section: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for entry in _settings(type(self)):
+            value: Any = getattr(self, entry.name)
+            if value is None and entry.default is None:
+                continue
+            kind = _kind(entry)
+            if kind is float and type(value) in (int, float) and isfinite(value):
+                object.__setattr__(self, entry.name, float(value))
+            elif kind is float or type(value) is not kind:
+                raise InputError(f"{self.section}.{entry.name} is {value!r}: give {_KINDS[kind]}")
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse values of the right type that make no sense."""
+
+    def _at_least(self, least: int, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) < least:
+                raise InputError(f"{self.section}.{name} is {getattr(self, name)}: give at least {least}")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        known = [entry.name for entry in _settings(cls)]
+        own = {name: value for name, value in values.items() if name in known}
+        options = {name: value for name, value in values.items() if name not in known}
+        if not options:
+            return cls(**own)
+        cls._check_options(values, options, known)
+        return cls(**own, options=options)  # type: ignore[call-arg]
+
+    @classmethod
+    def _check_options(cls, values: Mapping[str, Any], options: Mapping[str, Any], known: list[str]) -> None:
+        raise unknown("setting", f"{cls.section}.{next(iter(options))}", [f"{cls.section}.{name}" for name in known])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; settings that are None are left out."""
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        options = values.pop("options", {})
+        return {name: value for name, value in values.items() if value is not None} | options
+
+
+@dataclass(frozen=True)
+class DataConfig(_Section):
+    """Which graph, and which of its splits; ``options`` are those of a generated graph."""
+
+    section: ClassVar[str] = "data"
+
+    name: str = field(metadata={"help": "name of a dataset, or path of a graph"})
+    split: int = _setting(1, "which split")
+    largest_component: bool = _setting(False, "keep the largest connected component alone")
+    undirected: bool | None = _setting(None, "add the reverse of every edge")
+    fingerprint: str | None = _setting(None, "hash of the data, which must then agree")
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def _check_options(cls, values: Mapping[str, Any], options: Mapping[str, Any], known: list[str]) -> None:
+        if values.get("name") not in GENERATED:
+            super()._check_options(values, options, known)
+
+    def _check(self) -> None:
+        self._at_least(0, "split")
+
+
+@dataclass(frozen=True)
+class ModelConfig(_Section):
+    """Which model; ``options`` are those of its class, and are checked when it is made."""
+
+    section: ClassVar[str] = "model"
+
+    name: str = _setting("bimp", "name of a model")
+    hidden_channels: int = _setting(64, "width of the hidden state")
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def _check_options(cls, values: Mapping[str, Any], options: Mapping[str, Any], known: list[str]) -> None:
+        """Only the model's class knows them."""
+
+    def _check(self) -> None:
+        one_of("model", self.name, MODELS)
+        self._at_least(1, "hidden_channels")
+
+
+@dataclass(frozen=True)
+class TrainConfig(_Section):
+    """How to train, and what to select by."""
+
+    section: ClassVar[str] = "train"
+
+    epochs: int = _setting(200, "passes over the graph")
+    optimizer: str = _setting("adam", f"one of {', '.join(OPTIMIZERS)}")
+    lr: float = _setting(0.01, "learning rate")
+    weight_decay: float = _setting(5e-4, "weight of the squared norm of the parameters")
+    patience: int = _setting(0, "stop after so many epochs without a better validation; 0: never")
+    select_time: bool = _setting(False, "select on validation over solver time up to 3T too, not over epochs alone")
+    seed: int = _setting(1, "seed of weights and dropout")
+    device: str = _setting("cpu", "device of torch, such as cpu or cuda")
+    dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
+
+    def _check(self) -> None:
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+        one_of("dtype", self.dtype, DTYPES)
+        self._at_least(1, "epochs")
+        self._at_least(0, "patience", "weight_decay", "seed")
+        if self.lr <= 0:
+            raise InputError(f"train.lr is {self.lr}: give a positive learning rate")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run: everything that its result depends on.
+
+    >>> Config.from_dict({"data": {"name": "cora"}, "model": {"name": "gcn", "num_layers": 4}}).model.options
+    {'num_layers': 4}
+    """
+
+    data: DataConfig
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.train.select_time and not MODELS[self.model.name].continuous:
+            raise InputError(f"train.select_time: {self.model.name} has layers, not a time to select; leave it out")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
+        """A configuration from plain values by section; unknown sections and settings are refused."""
+        check_sections(values)
+        if "name" not in values.get("data", {}):
+            raise InputError("data.name is missing: give the name of a dataset or the path of a graph")
+        return cls(**{name: kind.from_dict(values.get(name, {})) for name, kind in SECTIONS.items()})
+
+    def as_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain values by section, every default filled in: :meth:`from_dict` makes the same configuration of them."""
+        return {name: getattr(self, name).as_dict() for name in SECTIONS}
+
+
+SECTIONS: dict[str, Any] = {kind.section: kind for kind in (DataConfig, ModelConfig, TrainConfig)}
+
+
+def check_sections(values: Mapping[str, Any]) -> None:
+    """Refuse sections that do not exist, and those that hold no settings by name."""
+    for name, section in values.items():
+        one_of("section", name, SECTIONS)
+        if not isinstance(section, Mapping):
+            raise InputError(f"{name} is {section!r}: it is a section, so set something in it, such as train.epochs")
+
+
+def settings(section: str) -> dict[str, tuple[type, Any, str]]:
+    """The settings of a section: name -> (type, default, help)."""
+    return {entry.name: (_kind(entry), entry.default, entry.metadata["help"]) for entry in _settings(SECTIONS[section])}
+
+
+def _settings(section: Any) -> list[Field[Any]]:
+    return [entry for entry in fields(section) if entry.default_factory is MISSING]
+
+
+def _kind(entry: Field[Any]) -> type:
+    kinds = {str: str, int: int, float: float, bool: bool, bool | None: bool, str | None: str}
+    return kinds[entry.type]  # type: ignore[index]

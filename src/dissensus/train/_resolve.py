@@ -1,0 +1,115 @@
+"""From defaults, a preset, a file and flags to one configuration; the later of these wins. Free of torch."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dissensus.catalogue import MODELS
+from dissensus.errors import InputError, one_of
+from dissensus.train._config import SECTIONS, Config, check_sections
+from dissensus.train._presets import DEFAULT, Layer, read_preset, read_toml
+
+_BARE = re.compile(r"[A-Za-z_][\w.+/-]*")
+
+
+def resolve(
+    dataset: str,
+    model: str | None = None,
+    *,
+    preset: str = DEFAULT,
+    file: str | PathLike[str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """The configuration of one run: default < preset < file < flag, key by key.
+
+    Args:
+        dataset: name of a dataset, or path of a graph.
+        model: name of the model; None takes the file's, or ``bimp``.
+        preset: one of :func:`preset_names`, or the path of a ``.toml`` file in their layout.
+        file: TOML with the sections ``data``, ``model``, ``train``.
+        flags: dotted paths to values, such as ``{"model.heads": 8}``.
+
+    >>> resolve("cora", preset="paper", flags={"train.epochs": 5}).train.epochs
+    5
+    """
+    return Config.from_dict(merge(dataset, model, preset=preset, file=file, flags=flags))
+
+
+def merge(
+    dataset: str,
+    model: str | None = None,
+    *,
+    preset: str = DEFAULT,
+    file: str | PathLike[str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Layer:
+    """What preset, file and flags say together, without the defaults: section -> key -> value."""
+    from_file = read_toml(Path(file)) if file is not None else {}
+    check_sections(from_file)
+    from_flags = nested(flags or {})
+    name = from_flags.setdefault("model", {}).get("name")
+    if model is not None and name not in (None, model):
+        raise InputError(f"the model is {model}, and model.name={name} as well: give one of them")
+    model = model or name or from_file.get("model", {}).get("name", "bimp")
+    from_flags["model"]["name"] = one_of("model", model, MODELS)
+    from_flags.setdefault("data", {})["name"] = dataset
+    merged: Layer = {section: {} for section in SECTIONS}
+    for layer in (read_preset(preset, dataset, model), from_file, from_flags):
+        for section, values in layer.items():
+            merged[section].update(values)
+    return merged
+
+
+def nested(flags: Mapping[str, Any]) -> Layer:
+    """Dotted paths as sections; ``{"model.heads": 8}`` -> ``{"model": {"heads": 8}}``."""
+    layer: Layer = {}
+    for path, value in flags.items():
+        section, dot, key = path.partition(".")
+        if not dot or not key or "." in key:
+            raise InputError(f"{path!r} names no setting: write SECTION.KEY, such as model.heads or train.lr")
+        layer.setdefault(one_of("section", section, SECTIONS), {})[key] = value
+    return layer
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """``SECTION.KEY=VALUE`` each, the value as TOML writes it; a word needs no quotes.
+
+    >>> parse_settings(["model.heads=8", "model.attention=cosine"])
+    {'model.heads': 8, 'model.attention': 'cosine'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        path, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not path or not value:
+            raise InputError(f"--set takes SECTION.KEY=VALUE, such as model.heads=8, not {text!r}")
+        if path in found:
+            raise InputError(f"--set {path} is given twice: give it once")
+        found[path] = _value(path, value)
+    return found
+
+
+def parse_numbers(text: str) -> list[int]:
+    """Whole numbers and ranges of them: ``1-3,7`` -> ``[1, 2, 3, 7]``."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first or last - first >= 1_000_000:
+            raise InputError(f"{text!r} is no list of whole numbers: write it as 1-10 or 1,2,5-7")
+        numbers += range(first, last + 1)
+    return list(dict.fromkeys(numbers))
+
+
+def _value(path: str, text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        parsed = {}
+    if list(parsed) == ["value"] and isinstance(parsed["value"], str | bool | int | float):
+        return parsed["value"]
+    if _BARE.fullmatch(text):
+        return text
+    raise InputError(f"{path} is {text!r}: give a number, true, false, or a text in quotes, such as '{path}=\"a b\"'")
