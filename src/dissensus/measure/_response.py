@@ -18,9 +18,9 @@ from dissensus.measure._reading import Forward, call, check_data, evaluating
 # Up to this many nodes the Laplacian is diagonalised (a few seconds); beyond, it is only ever multiplied with.
 _EXACT_NODES = 3000
 _ORDER = 80
-_NOISE_COLUMNS = 16
+_NOISE_COLUMNS = 4
 # Entries of the sketch that stands for J'W: large enough that sketching adds well under a percent to the error.
-_ENTRIES = 2**21
+_ENTRIES = 2**20
 
 
 class FilterResponse(NamedTuple):
