@@ -1,4 +1,4 @@
-"""The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in the edge weights."""
+"""The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in its values."""
 
 from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
 from dissensus.graph._features import SparseFeatures, features

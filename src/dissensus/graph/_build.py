@@ -58,6 +58,18 @@ class Graph:
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
     """Refuse an ``edge_index`` that is not an integer [2, edges] tensor with entries in [0, num_nodes)."""
+    _check_form(edge_index)
+    if edge_index.numel() == 0:
+        return
+    low, high = (int(v) for v in torch.aminmax(edge_index))
+    if low < 0 or high >= num_nodes:
+        raise InputError(
+            f"edge_index names node {low if low < 0 else high}, but there are {num_nodes} nodes: check that x has a "
+            "row for every node and that numbering starts at 0"
+        )
+
+
+def _check_form(edge_index: Tensor) -> None:
     if not isinstance(edge_index, Tensor):
         raise InputError(f"edge_index is a {type(edge_index).__name__}: pass a torch tensor of shape [2, edges]")
     if edge_index.layout != torch.strided:
@@ -67,14 +79,6 @@ def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
         raise InputError(f"edge_index has shape {list(edge_index.shape)}: {cure}")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise InputError(f"edge_index has dtype {edge_index.dtype}: convert it with edge_index.long()")
-    if edge_index.numel() == 0:
-        return
-    low, high = (int(v) for v in torch.aminmax(edge_index))
-    if low < 0 or high >= num_nodes:
-        raise InputError(
-            f"edge_index names node {low if low < 0 else high}, but there are {num_nodes} nodes: check that x has a row "
-            "for every node and that numbering starts at 0"
-        )
 
 
 # A graph first seen in inference mode must serve training as well, so its tensors are made outside of that mode.
@@ -91,8 +95,7 @@ def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Gra
         self_loops: give every node a self-loop. Without, only nodes that listen to nobody get one, so that every row
             of a right-stochastic matrix can sum to one.
     """
-    if not isinstance(edge_index, Tensor):
-        raise InputError(f"edge_index is a {type(edge_index).__name__}: pass a torch tensor of shape [2, edges]")
+    _check_form(edge_index)
     key = (num_nodes, self_loops, edge_index.device, edge_index.dtype, tuple(edge_index.shape))
     with _LOCK:
         for known, graph in _CACHE.get(key, ()):

@@ -42,6 +42,10 @@ class SparseFeatures:
     def shape(self) -> tuple[int, int]:
         return self.pattern.shape
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
     def to_dense(self) -> Tensor:
         """[n, features]"""
         dense = self.values.new_zeros(self.shape)
@@ -60,32 +64,22 @@ class SparseFeatures:
         return out if bias is None else out + bias
 
 
-def _check_dense(x: Tensor) -> None:
-    if x.dim() != 2:
-        raise InputError(f"x has shape {list(x.shape)}: it must be [nodes, features]")
-    if not x.is_floating_point():
-        raise InputError(f"x has dtype {x.dtype}: convert it with x.float()")
-    # A finite sum proves finite entries in one pass; only a suspicious one is looked at entry by entry.
-    if not torch.isfinite(x.detach().sum()) and not torch.isfinite(x.detach()).all():
-        bad = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise InputError(
-            f"x is NaN or infinite at node {bad[0]}, feature {bad[1]}: clean it, e.g. with torch.nan_to_num"
-        )
-
-
+# Features first seen in inference mode must serve training as well, so their copies are made outside of that mode.
 @torch.compiler.disable
+@torch.inference_mode(False)
 def features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
     """Checked node features, sparse where that is faster.
 
-    Dense features with few non-zeros, and torch's sparse tensors, become :class:`SparseFeatures`. The result is kept for
-    as long as the tensor lives and its version counter stands still: in-place changes through torch are seen, those
-    through a NumPy view are not (pass a new tensor then). Features that need a gradient stay dense.
+    Dense features with few non-zeros, and torch's sparse tensors, become :class:`SparseFeatures`. The result is kept
+    for as long as the tensor lives and its version counter stands still: in-place changes through torch are seen, those
+    through ``x.data`` or a NumPy view are not (pass a new tensor then). Dense features that need a gradient stay dense.
     """
     if isinstance(x, SparseFeatures):
-        return x
+        return _finite(x)
     if not isinstance(x, Tensor):
         raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
-    if x.is_inference():  # no version counter, so nothing that a cache could trust
+    # Inference tensors have no version counter that a cache could trust; a gradient belongs to one forward pass.
+    if x.is_inference() or x.requires_grad:
         return _convert(x)
     seen = _SEEN.get(x)
     if seen is not None and seen[0] == x._version:
@@ -96,12 +90,37 @@ def features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
 
 
 def _convert(x: Tensor) -> Tensor | SparseFeatures:
+    if x.dim() != 2:
+        raise InputError(f"x has shape {list(x.shape)}: it must be [nodes, features]")
+    if not x.is_floating_point():
+        raise InputError(f"x has dtype {x.dtype}: convert it with x.float()")
     if x.layout != torch.strided:
         coo = x.to_sparse_coo().coalesce()
-        _check_dense(coo.values().view(-1, 1))
         row, col = coo.indices()
-        return SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), coo.values())
-    _check_dense(x)
+        return _finite(SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), coo.values()))
+    bad = _first_bad(x)
+    if bad is not None:
+        raise _not_finite(*divmod(bad, x.shape[1]))
     if x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel():
         return x
     return SparseFeatures.from_dense(x)
+
+
+def _finite(x: SparseFeatures) -> SparseFeatures:
+    bad = _first_bad(x.values)
+    if bad is not None:
+        raise _not_finite(int(x.pattern.row[bad]), int(x.pattern.col[bad]))
+    return x
+
+
+def _first_bad(values: Tensor) -> int | None:
+    # A finite sum proves finite entries in one pass; only a suspicious one is looked at entry by entry.
+    values = values.detach()
+    if torch.isfinite(values.sum()):
+        return None
+    bad = (~torch.isfinite(values)).view(-1).nonzero()
+    return int(bad[0]) if bad.numel() else None
+
+
+def _not_finite(node: int, feature: int) -> InputError:
+    return InputError(f"x is NaN or infinite at node {node}, feature {feature}: clean it, e.g. with torch.nan_to_num")

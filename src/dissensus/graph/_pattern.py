@@ -54,13 +54,15 @@ class Pattern:
     @cached_property
     def transpose_order(self) -> Tensor:
         """The values of the transpose, in its own CSR order, are ``values[transpose_order]``."""
-        return torch.argsort(self.col.long() * self.shape[0] + self.row.long())
+        with torch.inference_mode(False):  # a pattern first used in inference mode must serve training as well
+            return torch.argsort(self.col.long() * self.shape[0] + self.row.long())
 
     @cached_property
     def T(self) -> Pattern:
         """The pattern of the transpose."""
         order = self.transpose_order
-        return Pattern(self.col[order], self.row[order], (self.shape[1], self.shape[0]))
+        with torch.inference_mode(False):
+            return Pattern(self.col[order], self.row[order], (self.shape[1], self.shape[0]))
 
     @property
     def fast(self) -> bool:
@@ -159,7 +161,7 @@ def spmm(pattern: Pattern, values: Tensor, x: Tensor) -> Tensor:
     Returns:
         [rows, channels]
     """
-    return _Product.apply(pattern, values, x.contiguous())  # type: ignore[no-any-return]
+    return _Product.apply(pattern, values, x.contiguous())
 
 
 def sddmm(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
@@ -173,7 +175,7 @@ def sddmm(pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
     Returns:
         [entries], in the pattern's order.
     """
-    return _Inner.apply(pattern, a.contiguous(), b.contiguous())  # type: ignore[no-any-return]
+    return _Inner.apply(pattern, a.contiguous(), b.contiguous())
 
 
 def row_sums(pattern: Pattern, values: Tensor) -> Tensor:
