@@ -5,6 +5,7 @@ A command's module is imported only when that command is called, and imports tor
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,6 +15,18 @@ from dissensus.errors import DissensusError
 
 # command -> (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "train GCN and BIMP at growing depth on an embedded graph; a minute"),
+    "train": ("train", "train a model on a dataset or on your own graph"),
+    "predict": ("predict", "classify the nodes of a graph with a saved model"),
+    "tune": ("tune", "search hyperparameters on validation data"),
+    "runs": ("runs", "list, filter, average and export stored runs"),
+    "measure": ("measure", "measure oversmoothing over depth"),
+    "simulate": ("simulate", "simulate opinions on a graph"),
+    "bifurcation": ("bifurcation", "draw bifurcation diagrams of opinions on a graph"),
+    "theory": ("theory", "check the lemmas and theorems on random graphs"),
+    "reproduce": ("reproduce", "rebuild the tables and figures of the paper"),
+    "bench": ("bench", "measure speed against plain implementations"),
+    "data": ("data", "list the datasets: sizes, homophily, licence, whether present"),
     "models": ("models", "list the models: equation, source, tables"),
 }
 
@@ -30,6 +43,8 @@ def _overview() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 failed, 2 wrong use, 130 interrupted)."""
+    # Threads that spin while they wait slow a busy machine down several times. Read when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
         prog="dissensus",

@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place, and
-# returns the cotangent of the state, written to ``out`` unless that is None.
+from dissensus.errors import InputError
+
+# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place,
+# and returns the cotangent of the state, written to ``out`` unless that is None.
 Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 
 
@@ -30,14 +32,14 @@ class Field(ABC):
 
     @abstractmethod
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """The value f(t, x), of x's shape, written to ``out`` where given. Never differentiable; see :func:`evaluate`."""
+        """The value f(t, x), of x's shape, written to ``out`` where given. Not differentiable; see :func:`evaluate`."""
 
     @abstractmethod
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         """The value f(t, x), written to ``out`` where given, and its pullback.
 
-        ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of ``parameters``
-        (all of them, whether or not they require a gradient).
+        ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of
+        ``parameters`` (those that require a gradient; the others may be left out).
         """
 
 
@@ -60,22 +62,32 @@ class AutogradField(Field):
         self.parameters = tuple(parameters)
         self.euler_limit = euler_limit
 
+    def differentiable(self, t: float, x: Tensor) -> Tensor:
+        """f(t, x) with its autograd graph."""
+        value = self.function(t, x)
+        if value.shape != x.shape:
+            raise InputError(
+                f"the field maps a state of shape {list(x.shape)} to one of {list(value.shape)}: the shapes must agree"
+            )
+        return value
+
     @torch.no_grad()
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        value = self.function(t, x)
+        value = self.differentiable(t, x)
         return value if out is None else out.copy_(value)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             inputs = [p for p in self.parameters if p.requires_grad]
-            value = self.function(t, x)
+            value = self.differentiable(t, x)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             target = torch.empty_like(x, requires_grad=False) if out is None else out
             if not value.requires_grad:
                 return target.zero_()
-            by_x, *by_parameter = torch.autograd.grad(value, [x, *inputs], g, allow_unused=True)
+            wanted = [x, *inputs]
+            by_x, *by_parameter = torch.autograd.grad(value, wanted, g, allow_unused=True, retain_graph=True)
             totals = (total for total, p in zip(grads, self.parameters, strict=True) if p.requires_grad)
             for total, grad in zip(totals, by_parameter, strict=True):
                 if grad is not None:
@@ -103,5 +115,7 @@ class _Evaluate(torch.autograd.Function):
 
 
 def evaluate(field: Field, t: float, x: Tensor) -> Tensor:
-    """``f(t, x)``, differentiable by autograd in x and in the field's parameters."""
-    return _Evaluate.apply(field, t, x, *field.parameters)  # type: ignore[no-any-return]
+    """``f(t, x)``, differentiable by autograd in x and in the field's parameters (once, where the field is by hand)."""
+    if isinstance(field, AutogradField):
+        return field.differentiable(t, x)
+    return _Evaluate.apply(field, t, x, *field.parameters)
