@@ -141,7 +141,9 @@ def fit(config: Config, *, progress: Callable[[Epoch], None] | None = None) -> R
 
 def load(config: DataConfig) -> Dataset:
     """The dataset of a configuration; the last ones stay in memory, so that a grid of runs loads each once."""
-    dataset = _load(
+    # A file may change at any time: it is remembered only by its fingerprint.
+    kept = config.fingerprint is not None or config.name in data.names()
+    dataset = (_load if kept else _load.__wrapped__)(
         config.name, config.largest_component, config.undirected, dumps(dict(config.options)), config.fingerprint
     )
     if config.fingerprint not in (None, dataset.fingerprint):

@@ -1,0 +1,143 @@
+"""Trained models as folders, and dissensus predict."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from train_graphs import write_graph
+
+from dissensus import runs, train
+from dissensus.errors import InputError
+
+QUICK = ("--preset", "none", "--epochs", "25", "--hidden-channels", "8", "--lr", "0.03", "--set", "model.time=2.0")
+
+
+@pytest.fixture
+def graph(tmp_path):
+    path = tmp_path / "graph.npz"
+    write_graph(path)
+    return path
+
+
+def read(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_from_a_users_graph_to_a_table_of_predictions(answer, graph, tmp_path):
+    folder, out = tmp_path / "model", tmp_path / "out.csv"
+    trained = answer("train", graph, *QUICK, "--splits", "1-2", "--save", folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    best = max(trained["runs"], key=lambda run: run["val"])
+    assert (trained["save"]["split"], trained["save"]["test"]) == (best["split"], best["test"])
+
+    unseen = tmp_path / "unseen.npz"
+    y = write_graph(unseen, nodes=90, seed=7, labels=False)
+    summary = answer("predict", folder, unseen, "-o", out)
+    assert (summary["nodes"], summary["model"]) == (90, "bimp")
+    assert sum(summary["classes"].values()) == 90
+    header, *rows = read(out)
+    assert header == ["node", "class", "probability", "p(no)", "p(yes)"]
+    assert [row[0] for row in rows] == [str(node) for node in range(90)]
+    probabilities = np.array([[float(value) for value in row[3:]] for row in rows])
+    assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert all(float(row[2]) == max(map(float, row[3:])) for row in rows)
+    assert np.mean([row[1] == ("no", "yes")[label] for row, label in zip(rows, y, strict=True)]) > 0.9
+
+
+def test_what_is_predicted_is_what_was_trained(graph, tmp_path):
+    flags = {"train.epochs": 10, "train.dtype": "float64", "train.select_time": True, "model.method": "euler"}
+    result = train.fit(train.resolve(str(graph), preset="none", flags=flags))
+    train.save(result, tmp_path / "model")
+    saved = train.load_saved(tmp_path / "model")
+    assert saved.config == result.config
+    assert saved.classes == ("no", "yes")
+    data = result.dataset.graph
+    with torch.no_grad():
+        expected = result.model(data.x.double(), data.edge_index).softmax(1)
+    found = train.predict(saved, train.prepare(saved, graph))
+    assert torch.equal(found, expected)
+    mask = result.dataset.split(1).test_mask
+    assert 100 * (found.argmax(1) == data.y)[mask].double().mean().item() == pytest.approx(result.test)
+    with safe_open(tmp_path / "model" / "model.safetensors", framework="pt") as file:
+        assert file.metadata()["class"] == "BIMP"
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["result"]["test"] == result.test
+
+
+def test_saving_a_run_found_in_the_store_makes_it_again(answer, graph, tmp_path):
+    arguments = ("train", graph, *QUICK, "--splits", "1-2", "--store", tmp_path / "runs.db")
+    first = answer(*arguments)
+    second = answer(*arguments, "--save", tmp_path / "model")
+    assert second["runs"] == first["runs"]
+    best = max(first["runs"], key=lambda run: (run["val"], -run["split"]))
+    assert (second["save"]["split"], second["save"]["val"], second["save"]["test"]) == (
+        1 + (best["split"] == 2),
+        best["val"],
+        best["test"],
+    )
+    with runs.Store(tmp_path / "runs.db") as store:
+        assert len(store) == 2
+
+
+def test_node_names_and_csv_tables(answer, call, graph, tmp_path):
+    answer("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "model")
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text("id,a,b,c,d,e\n" + "\n".join(f"n{i},{i},0,0,0,0" for i in range(4)) + "\n")
+    (folder / "edges.csv").write_text("source,target\nn0,n1\nn2,n3\n")
+    code, out, _ = call("predict", tmp_path / "model", folder)
+    assert code == 0
+    rows = list(csv.reader(out.splitlines()))
+    assert [row[0] for row in rows] == ["node", "n0", "n1", "n2", "n3"]
+
+
+def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_path):
+    answer("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "any")
+    bound = ("--set", "model.option_attention=node")
+    answer("train", graph, *QUICK, *bound, "--splits", "1", "--save", tmp_path / "bound")
+    write_graph(tmp_path / "wide.npz", features=6)
+    write_graph(tmp_path / "large.npz", nodes=61)
+    out = tmp_path / "out.csv"
+    for folder, name, message in (
+        ("any", "wide.npz", "6 features a node, and the model was trained on 5"),
+        ("bound", "large.npz", "option_attention=gram"),
+        ("any", "none.npz", "does not exist"),
+        ("nothing", "graph.npz", "holds no trained model"),
+    ):
+        code, _, err = call("predict", tmp_path / folder, tmp_path / name, "-o", out)
+        assert code == 1
+        assert message in err
+    assert not out.exists()
+    assert call("predict", tmp_path / "bound", graph, "-o", out)[0] == 0
+    assert call("predict", tmp_path / "any", graph, "--json")[0] == 1
+    assert call("predict", tmp_path / "any", graph, "-o", tmp_path / "no" / "out.csv")[0] == 1
+
+
+def test_damaged_folders_are_refused(graph, tmp_path):
+    result = train.fit(train.resolve(str(graph), "gcn", flags={"train.epochs": 1}))
+    folder = tmp_path / "model"
+    train.save(result, folder)
+    whole = (folder / "config.json").read_text()
+    for text, message in (
+        (whole[:50], "damaged"),
+        ('{"format": 2}', "format"),
+        ('{"format": 1}', "incomplete"),
+        (whole.replace('"yes"', '"yes", "maybe"'), "different models"),
+    ):
+        (folder / "config.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            train.load_saved(folder)
+    (folder / "config.json").write_text(whole)
+    (folder / "model.safetensors").write_bytes(b"\x80\x04 pickle")
+    with pytest.raises(InputError, match="not a safetensors file"):
+        train.load_saved(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_told(graph, call, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = call("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "file")
+    assert code == 1
+    assert "give a folder" in err

@@ -1,0 +1,89 @@
+"""The paper's presets against the two hyperparameter tables, copied here a second time, row by row as printed."""
+
+import pytest
+
+from dissensus.train import check, read_preset, resolve
+from dissensus.train._presets import ROOT, read_settings
+
+DATASETS = (
+    "cora",
+    "citeseer",
+    "pubmed",
+    "coauthor-cs",
+    "computers",
+    "photo",
+    "texas",
+    "wisconsin",
+    "cornell-geomgcn2020",
+)
+ROWS = {
+    "opinion dim": (80, 128, 128, 16, 128, 64, 256, 32, 32),
+    "epoch": (100, 250, 600, 250, 100, 100, 200, 100, 100),
+    "learning rate": (0.0178, 0.0034, 0.0210, 0.0018, 0.0035, 0.0056, 0.0178, 0.0178, 0.0218),
+    "optimizer": ("AdaMax", "AdaMax", "AdaMax", "RMSProp", "Adam", "Adam", "AdaMax", "AdaMax", "AdaMax"),
+    "weight decay": (0.0078, 0.1, 0.0020, 0.0047, 0.0077, 0.0047, 0.0078, 0.0091, 0.0478),
+    "dropout": (0.1353, 0.3339, 0.0932, 0.6858, 0.0873, 0.4650, 0.6531, 0.2528, 0.2030),
+    "input dropout": (0.4172, 0.5586, 0.6106, 0.5275, 0.5973, 0.4290, 0.0052, 0.0042, 0.0417),
+    "attention head": (4, 2, 1, 4, 4, 4, 8, 4, 4),
+    "attention dim": (16, 8, 16, 8, 64, 64, 32, 16, 16),
+    "attention type": ("Scaled Dot", "Exp. Kernel", "Cosine Sim.", *["Scaled Dot"] * 2, "Pearson", *["Scaled Dot"] * 3),
+    "adjoint": (False, False, True, True, True, True, False, False, False),
+    "adjoint method": (None, None, "Euler", "dopri5", "dopri5", "dopri5", None, None, None),
+    "linear encoder": (True, True, False, True, True, False, False, False, False),
+    "linear decoder": (True, True, True, True, True, True, True, False, False),
+    "time": (12.2695, 6.6067, 9.7257, 4.0393, 3.2490, 2.0281, 0.01, 0.01, 0.01),
+    "damping": (0.8952, 1.0970, 0.6908, 0.1925, 1.0269, 1.0230, 0.0086, 0.0075, 0.0195),
+    "self-reinforce": (1, 1, 1, 1, 1, 1, 2, 2, 1.5),
+}
+KINDS = {"Scaled Dot": "scaled_dot", "Exp. Kernel": "exp_kernel", "Cosine Sim.": "cosine", "Pearson": "pearson"}
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_bimp_has_the_settings_of_the_paper(dataset):
+    row = {name: values[DATASETS.index(dataset)] for name, values in ROWS.items()}
+    expected = {
+        "model": {
+            "hidden_channels": row["opinion dim"],
+            "heads": row["attention head"],
+            "attention_channels": row["attention dim"],
+            "attention": KINDS[row["attention type"]],
+            "option_attention": "node",
+            "own_score": 0.0,
+            "damping": row["damping"],
+            "self_reinforcement": row["self-reinforce"],
+            "time": row["time"],
+            "method": "dopri5",
+            "step_size": 1,
+            "gradient": "adjoint" if row["adjoint"] else "discrete",
+            "encoder": "linear" if row["linear encoder"] else "mlp",
+            "decoder": "linear" if row["linear decoder"] else "mlp",
+            "dropout": row["dropout"],
+            "input_dropout": row["input dropout"],
+        },
+        "train": {
+            "epochs": row["epoch"],
+            "optimizer": row["optimizer"].lower(),
+            "lr": row["learning rate"],
+            "weight_decay": row["weight decay"],
+        },
+    }
+    if row["adjoint"]:
+        expected["model"] |= {"adjoint_method": row["adjoint method"].lower(), "adjoint_step_size": 1}
+    assert read_preset("paper", dataset, "bimp") == expected
+
+
+def test_both_cornells_have_the_same():
+    assert read_preset("paper", "cornell", "bimp") == read_preset("paper", "cornell-geomgcn2020", "bimp")
+
+
+def test_every_preset_makes_a_model():
+    from dissensus.data import names
+
+    files = sorted(file for file in ROOT.glob("*/*.toml") if file.parent.name != "spaces")
+    assert len(files) >= 11
+    for file in [*files, ROOT / "default.toml"]:
+        dataset = "karate" if file.stem == "default" else file.stem
+        assert dataset in names()
+        for entry in read_settings(file):
+            for model in entry["models"]:
+                check(resolve(dataset, model, preset=str(file)))
