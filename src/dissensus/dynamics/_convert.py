@@ -1,0 +1,82 @@
+"""Any kind of graph as a communication matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from dissensus.dynamics._critical import to_scipy
+from dissensus.errors import InputError
+from dissensus.graph import check_edge_index
+
+# A networkx graph, a PyG Data, an integer edge_index, or a square matrix: NumPy, scipy sparse, torch dense or sparse.
+AnyGraph = Any
+
+
+def as_matrix(
+    graph: AnyGraph, *, num_nodes: int | None = None, self_loops: bool = True, normalize: bool = False
+) -> scipy.sparse.csr_array:
+    """A graph of any kind as the float64 matrix A, ``A[i, k]`` being the weight with which agent i listens to agent k.
+
+    Args:
+        graph: a networkx graph (edge attribute ``weight``, else 1; an arrow from k to i is entry (i, k)); a PyG
+            ``Data`` (``edge_index``, ``edge_weight`` if there); an ``edge_index``, an int32 or int64 tensor [2, edges]
+            from source k to target i; or a square matrix: NumPy, scipy sparse, or a floating torch tensor, dense or
+            sparse.
+            Duplicate edges are one entry, or the sum of their weights.
+        num_nodes: n, for an ``edge_index`` whose last nodes have no edges.
+        self_loops: keep the diagonal.
+        normalize: divide every row by the sum of its absolute values; rows without entries stay empty.
+
+    Returns:
+        [n, n], without explicit zeros, columns sorted within each row.
+    """
+    matrix = _matrix(graph, num_nodes)
+    if not self_loops:
+        matrix = scipy.sparse.csr_array(matrix - scipy.sparse.diags_array(matrix.diagonal()))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if normalize:
+        totals = abs(matrix).sum(axis=1)
+        matrix = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / np.where(totals > 0, totals, 1.0)) @ matrix)
+        matrix.sort_indices()
+    return matrix
+
+
+def _matrix(graph: AnyGraph, num_nodes: int | None) -> scipy.sparse.csr_array:
+    if any(kind.__module__.split(".")[0] == "networkx" for kind in type(graph).__mro__):
+        import networkx
+
+        if len(graph) == 0:
+            raise InputError("the graph has no nodes: add some")
+        return to_scipy(networkx.to_scipy_sparse_array(graph, dtype=np.dtype(np.float64)).T, "communication")
+    if hasattr(graph, "edge_index"):
+        return _from_edges(graph.edge_index, getattr(graph, "edge_weight", None), graph.num_nodes)
+    if isinstance(graph, Tensor) and graph.dtype in (torch.int32, torch.int64) and graph.layout == torch.strided:
+        if num_nodes is None:
+            num_nodes = int(graph.max()) + 1 if graph.numel() else 0
+        return _from_edges(graph, None, num_nodes)
+    if not (isinstance(graph, Tensor | np.ndarray) or scipy.sparse.issparse(graph)):
+        raise InputError(
+            f"the graph is a {type(graph).__name__}: give a networkx graph, a PyG Data, an edge_index, or a square "
+            "matrix (NumPy, scipy sparse or torch); wrap nested lists in numpy.array"
+        )
+    return to_scipy(graph, "communication")
+
+
+def _from_edges(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> scipy.sparse.csr_array:
+    if num_nodes == 0:
+        raise InputError("the graph has no nodes: add edges, or say num_nodes")
+    check_edge_index(edge_index, num_nodes)
+    source, target = edge_index.cpu().numpy()
+    values = np.ones(len(source)) if weight is None else weight.detach().cpu().double().numpy().reshape(-1)
+    if len(values) != len(source):
+        raise InputError(f"edge_weight has {len(values)} entries for {len(source)} edges: give one weight an edge")
+    matrix = to_scipy(scipy.sparse.coo_array((values, (target, source)), shape=(num_nodes, num_nodes)), "communication")
+    if weight is None:
+        matrix.data[:] = 1.0
+    return matrix

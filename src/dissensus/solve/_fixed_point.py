@@ -1,0 +1,235 @@
+"""Fixed points and equilibria: Picard or Anderson iteration, with gradients by implicit differentiation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from dissensus.errors import InputError, SolverError, one_of
+from dissensus.solve._field import Field
+from dissensus.solve._integrate import Stats
+
+Iteration = Literal["anderson", "picard"]
+ITERATIONS = ("anderson", "picard")
+
+# A residual that grows by more than this makes Anderson's iteration forget its past.
+_GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A state x with ``g(x) = x``, as far as the iteration came.
+
+    Attributes:
+        state: x.
+        residual: ``max |g(x) - x| / max(1, max |x|)``, of this very state.
+        iterations: evaluations of g.
+        converged: the residual is at or below the tolerance.
+    """
+
+    state: Tensor
+    residual: float
+    iterations: int
+    converged: bool
+
+
+@torch.no_grad()
+def fixed_point(
+    step: Callable[[Tensor], Tensor],
+    x0: Tensor,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    method: Iteration = "anderson",
+    memory: int = 6,
+    strict: bool = True,
+) -> FixedPoint:
+    """A state that ``step`` leaves where it is. Not differentiable; see :func:`equilibrium`.
+
+    Args:
+        step: g, from a state to a new tensor of the same shape.
+        x0: where the iteration starts, of any shape.
+        tol: largest residual, see :class:`FixedPoint`.
+        max_iter: largest number of evaluations of g.
+        method: ``picard``, x <- g(x); or ``anderson``, which takes that combination of the last ``memory`` steps whose
+            residual is smallest in the linear model, and starts anew where the residual grows.
+        memory: number of differences that Anderson's iteration keeps.
+        strict: raise :class:`~dissensus.errors.SolverError` where the tolerance is not reached; otherwise the result
+            says ``converged=False``.
+    """
+    one_of("method", method, ITERATIONS)
+    if not (tol > 0 and max_iter >= 1 and memory >= 1):
+        raise InputError(f"tol = {tol}, max_iter = {max_iter}, memory = {memory}: all must be positive")
+    mix = _Anderson(memory if method == "anderson" else 0)
+    x, residual = x0, math.inf
+    for iteration in range(1, max_iter + 1):
+        g = step(x)
+        f = g - x
+        residual = _largest(f) / max(1.0, _largest(x))
+        if residual <= tol:
+            return FixedPoint(x.clone() if x is x0 else x, residual, iteration, True)
+        if not math.isfinite(residual):
+            break
+        x = mix.next(g, f, residual)
+    if strict:
+        raise SolverError(
+            f"no fixed point after {iteration} iterations: the residual is {residual:.1e}, not {tol:g}. Raise max_iter "
+            "or tol, use float64, or make the map more contracting (a smaller step_size; in opinion dynamics, no more "
+            "than the critical attention)"
+        )
+    return FixedPoint(x, residual, iteration, False)
+
+
+def _largest(x: Tensor) -> float:
+    return float(torch.linalg.vector_norm(x, math.inf)) if x.numel() else 0.0
+
+
+class _Anderson:
+    """``x_{k+1} = g_k - sum_i c_i (g_{i+1} - g_i)`` with c minimising ``|f_k - sum_i c_i (f_{i+1} - f_i)|``, f = g - x.
+
+    With memory 0 it is Picard's iteration.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self._forget()
+
+    def _forget(self) -> None:
+        self.count, self.best = 0, math.inf
+        self.best_g: Tensor | None = None
+        self.last: tuple[Tensor, Tensor] | None = None
+
+    def next(self, g: Tensor, f: Tensor, residual: float) -> Tensor:
+        if self.memory == 0:
+            return g
+        if self.best_g is not None and residual > _GROWTH * self.best:
+            # Back to the plain step from the best state seen, which a non-expansive map cannot make worse.
+            restart = self.best_g
+            self._forget()
+            return restart
+        if residual <= self.best:
+            self.best, self.best_g = residual, g
+        if self.last is None:
+            self.last = g, f
+            return g
+        if self.count == 0:
+            self.dg, self.df = (g.new_empty(self.memory, g.numel()) for _ in range(2))
+        slot = self.count % self.memory
+        torch.sub(g.reshape(-1), self.last[0].reshape(-1), out=self.dg[slot])
+        torch.sub(f.reshape(-1), self.last[1].reshape(-1), out=self.df[slot])
+        self.last = g, f
+        self.count += 1
+        kept = min(self.count, self.memory)
+        return g - (self._coefficients(self.df[:kept], f.reshape(-1)) @ self.dg[:kept]).view_as(g)
+
+    def _coefficients(self, df: Tensor, f: Tensor) -> Tensor:
+        # Normal equations between unit vectors, in double precision; the ridge is at the accuracy of the products.
+        gram, right = (df @ df.T).double(), (df @ f).double()
+        scale = gram.diagonal().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+        gram = gram / scale.outer(scale)
+        gram.diagonal().add_(10.0 * torch.finfo(df.dtype).eps)
+        return (torch.linalg.solve(gram, right / scale) / scale).to(df.dtype)
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A state x with ``f(x) = 0``, differentiable in the field's parameters.
+
+    Attributes:
+        state: x.
+        residual: of the iteration ``x + h f(x)``, see :class:`FixedPoint`.
+        iterations: evaluations of the field.
+        converged: the residual is at or below the tolerance.
+        stats: evaluations; the backward pass adds its pullbacks when it runs.
+    """
+
+    state: Tensor
+    residual: float
+    iterations: int
+    converged: bool
+    stats: Stats = dataclass_field(repr=False)
+
+
+@torch.compiler.disable
+def equilibrium(
+    field: Field,
+    x0: Tensor,
+    *,
+    step_size: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    method: Iteration = "anderson",
+    memory: int = 6,
+    strict: bool = True,
+) -> Equilibrium:
+    """The state at which an autonomous field vanishes, as the fixed point of ``x + h f(x)``.
+
+    With h = 1/d that is Picard's iteration of ``x = (S(..) + B)/d`` for opinion dynamics with damping d. The gradient
+    is that of the implicit function, ``dx/dp = -(df/dx)^{-1} df/dp``: the adjoint equation ``a = v + (I + h J')a`` is
+    solved by the same iteration to the same tolerance, relative to v. Memory does not depend on the number of
+    iterations. The start x0 has no gradient, since the equilibrium does not change with it.
+
+    Args:
+        field: f; it is evaluated at time 0.
+        x0: where the iteration starts.
+        step_size: h; the largest step that keeps Euler's method from flipping signs (1/d), where None.
+        tol, max_iter, method, memory: see :func:`fixed_point`; they hold for the adjoint equation as well.
+        strict: raise :class:`~dissensus.errors.SolverError` without convergence, forward or backward.
+    """
+    if step_size is None:
+        step_size = field.euler_limit if math.isfinite(field.euler_limit) else 1.0
+    if not (math.isfinite(step_size) and step_size > 0):
+        raise InputError(f"step_size is {step_size}: it must be positive and finite")
+    options = {"tol": tol, "max_iter": max_iter, "method": method, "memory": memory, "strict": strict}
+    plan = _Plan(field, step_size, options)
+    state = _Implicit.apply(plan, x0.detach().contiguous(), *field.parameters)
+    found = plan.found
+    return Equilibrium(state, found.residual, found.iterations, found.converged, plan.stats)
+
+
+@dataclass
+class _Plan:
+    field: Field
+    h: float
+    options: dict[str, Any]
+    stats: Stats = dataclass_field(default_factory=Stats)
+
+    def forward(self, x0: Tensor) -> Tensor:
+        self.found = fixed_point(lambda x: torch.add(x, self.field(0.0, x), alpha=self.h), x0, **self.options)
+        self.stats.evaluations = self.found.iterations
+        return self.found.state
+
+    def backward(self, x: Tensor, v: Tensor) -> list[Tensor]:
+        """The gradients of the parameters from the cotangent v of the equilibrium x."""
+        size = _largest(v)
+        totals = [torch.zeros_like(p) for p in self.field.parameters]
+        if size == 0.0:
+            return totals
+        pullback = self.field.vjp(0.0, x)[1]
+        unused = [torch.zeros_like(p) for p in totals]
+        v = v / size  # of order one, so that the tolerance is relative
+        adjoint = fixed_point(lambda a: pullback(a, unused, None).mul_(self.h).add_(a).add_(v), v, **self.options)
+        pullback(adjoint.state * (self.h * size), totals, None)
+        self.stats.backward_evaluations += adjoint.iterations + 1
+        return totals
+
+
+class _Implicit(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, plan: _Plan, x0: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.plan = plan
+        state = plan.forward(x0)
+        ctx.save_for_backward(state)
+        return state
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (state,) = ctx.saved_tensors
+        return None, None, *ctx.plan.backward(state, grads[0].contiguous())
