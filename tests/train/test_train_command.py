@@ -152,9 +152,7 @@ def test_failed_runs_are_told_and_the_others_count(call, tmp_path, monkeypatch):
             raise RuntimeError("no luck")
         return whole(config)
 
-    monkeypatch.setattr("dissensus.train.TARGET", "dissensus.train:execute")
     runs._call.resolve.cache_clear()
-    monkeypatch.setattr("dissensus.train._execute.execute", half)
     monkeypatch.setattr("dissensus.train.execute", half, raising=False)
     code, out, err = call("train", "karate", *QUICK, "--splits", "1-3", "--json")
     runs._call.resolve.cache_clear()
@@ -186,7 +184,7 @@ def test_the_table_and_plain_progress_lines(call):
 def test_progress_on_a_terminal_shows_loss_and_validation(call, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    code, out, err = call("train", "karate", *QUICK, "--splits", "1")
+    code, _, err = call("train", "karate", *QUICK, "--splits", "1")
     assert code == 0
     assert "[1/1] split 1 seed 1: test" in err
     assert "validation" in err

@@ -44,8 +44,8 @@ class Recorder:
         ("wandb", ["init", "log", "log", "finish", "init", "log", "finish"]),
         (
             "mlflow",
-            ["set_tracking_uri", "start_run", "log_params", "log_metrics", "log_metrics", "end_run"]
-            + ["start_run", "log_params", "log_metrics", "end_run"],
+            "set_tracking_uri start_run log_params log_metrics log_metrics end_run start_run log_params log_metrics "
+            "end_run".split(),
         ),
     ],
 )
