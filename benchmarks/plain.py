@@ -25,6 +25,20 @@ class PlainBIMP(torch.nn.Module):
         self.time, self.rtol, self.atol, self.config = model.time, model.rtol, model.atol, model.config
         self.evaluations = 0
 
+    @torch.no_grad()
+    def take(self, model: BIMP) -> None:
+        """The parameters that the model has now."""
+        self.encoder.load_state_dict(model.encoder.linear.state_dict())
+        self.decoder.load_state_dict(model.decoder.linear.state_dict())
+        for own, other in (
+            (self.key, model.communication.key),
+            (self.query, model.communication.query),
+            (self.option_key, model.options.key),
+            (self.option_query, model.options.query),
+        ):
+            own.load_state_dict(other.state_dict())
+        self.own_score.copy_(model.options.own_score)
+
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         n = x.shape[0]
         x0 = self.encoder(F.dropout(x, self.config["input_dropout"], self.training))

@@ -41,7 +41,8 @@ RK4 = Tableau(
     order=4,
 )
 
-# Dormand and Prince (1980). The seventh stage is f at the new state, so it is the first of the next step.
+# Dormand and Prince (1980); the seventh stage is f at the new state, so it is the first of the next step. The error
+# weights are Shampine's (1986), as in torchdiffeq, so that both take the same steps.
 DOPRI5 = Tableau(
     a=(
         (),
@@ -55,13 +56,13 @@ DOPRI5 = Tableau(
     c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),
     order=5,
     e=(
-        35 / 384 - 5179 / 57600,
+        35 / 384 - 1951 / 21600,
         0.0,
-        500 / 1113 - 7571 / 16695,
-        125 / 192 - 393 / 640,
-        -2187 / 6784 + 92097 / 339200,
-        11 / 84 - 187 / 2100,
-        -1 / 40,
+        500 / 1113 - 22642 / 50085,
+        125 / 192 - 451 / 720,
+        -2187 / 6784 + 12231 / 42400,
+        11 / 84 - 649 / 6300,
+        -1 / 60,
     ),
 )
 
