@@ -1,4 +1,4 @@
-"""One training epoch of BIMP (forward, backward, step) against a plain PyG + torchdiffeq implementation, in one process.
+"""One training epoch of BIMP (forward, backward, step) against plain PyG + torchdiffeq, in one process.
 
 Cora with the paper's settings: 80 options, dopri5 at tolerance 1e-3, T = 12.27. Epochs of the two alternate, and before
 each the plain model takes our parameters, so that both see the same problem and their losses can be compared.
@@ -10,13 +10,13 @@ from statistics import median
 from typing import Any
 
 import torch
-from plain import PlainBIMP
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from dissensus import data
 from dissensus.errors import InputError
 from dissensus.nn import BIMP
+from plain import PlainBIMP
 
 # The paper's settings for Cora.
 SETTINGS = {"heads": 4, "attention_channels": 16, "time": 12.2695, "damping": 0.8952, "rtol": 1e-3, "atol": 1e-3}

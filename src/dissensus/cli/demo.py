@@ -88,28 +88,24 @@ def _page(outcomes: "list[Outcome]") -> "Page":
             for model, name in _NAMES.items()
         ]
 
+    def chart(series: list[Series], x_label: str, y_label: str, y_log: bool = False) -> Curves:
+        return Curves(series, x_label=x_label, y_label=y_label, x_log=True, y_log=y_log)
+
     deepest = [o for o in outcomes if o.depth == max(o.depth for o in outcomes)]
-    axis = {"x_label": "depth", "x_log": True}
-    along = {"x_label": "layer", "x_log": True}
     page = Page("Deep without consensus", _INTRO)
-    page.add("By depth", _table(outcomes), Curves(by_depth(lambda o: o.accuracy), y_label="test accuracy (%)", **axis))  # type: ignore[arg-type]
+    page.add("By depth", _table(outcomes), chart(by_depth(lambda o: o.accuracy), "depth", "test accuracy (%)"))
     page.add(
         "What is left of the differences",
-        Curves(by_depth(lambda o: o.energy), y_label="Dirichlet energy", y_log=True, **axis),  # type: ignore[arg-type]
-        Curves(by_depth(lambda o: o.rank), y_label="effective rank", **axis),  # type: ignore[arg-type]
+        chart(by_depth(lambda o: o.energy), "depth", "Dirichlet energy", y_log=True),
+        chart(by_depth(lambda o: o.rank), "depth", "effective rank"),
         text="Measured on the last hidden state of each trained model.",
     )
     page.add(
         f"Inside the networks of depth {deepest[0].depth}",
-        Curves(
-            [Series(_NAMES[o.model], list(o.layers), list(o.energies)) for o in deepest],
-            y_label="Dirichlet energy",
-            y_log=True,
-            **along,  # type: ignore[arg-type]
+        chart(
+            [Series(_NAMES[o.model], o.layers, o.energies) for o in deepest], "layer", "Dirichlet energy", y_log=True
         ),
-        Curves(
-            [Series(_NAMES[o.model], list(o.layers), list(o.ranks)) for o in deepest], y_label="effective rank", **along
-        ),  # type: ignore[arg-type]
+        chart([Series(_NAMES[o.model], o.layers, o.ranks) for o in deepest], "layer", "effective rank"),
         text="Measured from layer to layer of one trained network.",
     )
     return page
