@@ -3,6 +3,7 @@
 from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
 from dissensus.graph._features import SparseFeatures, features
 from dissensus.graph._pattern import Pattern, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
+from dissensus.graph._rewire import check_rewiring, rewire
 
 __all__ = [
     "Graph",
@@ -10,10 +11,12 @@ __all__ = [
     "SparseFeatures",
     "build",
     "check_edge_index",
+    "check_rewiring",
     "clear_cache",
     "features",
     "inner",
     "product",
+    "rewire",
     "row_normalize",
     "row_softmax",
     "row_sums",

@@ -1,0 +1,195 @@
+"""Coupled oscillators: the vector fields of GraphCON and of KuramotoGNN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dissensus.graph import Pattern, inner, product
+from dissensus.solve import Field, Pullback
+
+
+class Oscillators(Field):
+    r"""Damped oscillators driven by their neighbours: position Y and velocity V of n nodes.
+
+    .. math::
+        \dot Y = V, \qquad \dot V = S(A\,Y W^\top + Y R^\top + b) - \gamma Y - \alpha V
+
+    with S the identity or relu. A ``lookahead`` h makes the first equation :math:`\dot Y = V + h \dot V`, so that one
+    Euler step of size h is one step of the symplectic Euler method, which moves positions with the new velocity.
+
+    With the cotangents :math:`G_Y, G_V` of the two values, :math:`G = G_V + h G_Y`, :math:`H = G \odot S'` and
+    :math:`U = A^\top H`, those of the state are :math:`U W + H R - \gamma G` for Y and :math:`G_Y - \alpha G` for V;
+    those of the parameters are :math:`\langle H_i, (Y W^\top)_j \rangle` for every entry (i, j) of A, :math:`U^\top Y`
+    for W, :math:`H^\top Y` for R and the column sums of H for b.
+
+    Args:
+        pattern: where A has entries, n x n.
+        values: its entries, [entries].
+        weight: W, [channels, channels]; None for the identity.
+        residual: R, [channels, channels]; None for zero.
+        bias: b, [channels]; None for zero.
+        rectify: S is relu.
+        stiffness: :math:`\gamma`.
+        damping: :math:`\alpha`.
+        lookahead: h.
+
+    The state is [2, n, channels]: Y, then V. The parameters with gradients are those of ``values, weight, residual,
+    bias`` that are tensors, in this order.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: Tensor,
+        *,
+        weight: Tensor | None = None,
+        residual: Tensor | None = None,
+        bias: Tensor | None = None,
+        rectify: bool = False,
+        stiffness: float = 1.0,
+        damping: float = 1.0,
+        lookahead: float = 0.0,
+    ) -> None:
+        self._given = (values, weight, residual, bias)
+        self.parameters = tuple(p for p in self._given if p is not None)
+        self.pattern, self.values = pattern, values.detach()
+        self.values_t = self.values[pattern.transpose_order]
+        self.weight, self.residual, self.bias = (None if p is None else p.detach() for p in (weight, residual, bias))
+        self.rectify, self.lookahead = rectify, float(lookahead)
+        self.stiffness, self.damping = float(stiffness), float(damping)
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self._evaluate(x, torch.empty_like(x) if out is None else out)[0]
+
+    def _evaluate(self, x: Tensor, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The value, the projected positions Y W', and where relu lets through."""
+        y, v = x[0], x[1]
+        projected = y if self.weight is None else y @ self.weight.t()
+        force = product(self.pattern, self.values, projected, add=self.bias_of(y), out=out[1])
+        passing = None
+        if self.rectify:
+            force.relu_()
+            passing = force > 0
+        force.add_(y, alpha=-self.stiffness).add_(v, alpha=-self.damping)
+        torch.add(v, force, alpha=self.lookahead, out=out[0])
+        return out, projected, passing
+
+    def bias_of(self, y: Tensor) -> Tensor | None:
+        """What is added to the coupling before S: Y R' + b, or None."""
+        if self.residual is None:
+            return None if self.bias is None else self.bias.expand_as(y)
+        return y @ self.residual.t() if self.bias is None else torch.addmm(self.bias, y, self.residual.t())
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        value, projected, passing = self._evaluate(x, torch.empty_like(x) if out is None else out)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_x = torch.empty_like(g) if out is None else out
+            force = g[1].add(g[0], alpha=self.lookahead)
+            h = force if passing is None else force * passing
+            u = product(self.pattern.T, self.values_t, h)
+            self._accumulate(grads, x[0], projected, h, u)
+            torch.add(g[0], force, alpha=-self.damping, out=by_x[1])
+            torch.add(u if self.weight is None else u @ self.weight, force, alpha=-self.stiffness, out=by_x[0])
+            if self.residual is not None:
+                by_x[0].addmm_(h, self.residual)
+            return by_x
+
+        return value, pullback
+
+    def _accumulate(self, grads: Sequence[Tensor], y: Tensor, projected: Tensor, h: Tensor, u: Tensor) -> None:
+        values, weight, residual, bias = self._given
+        total = iter(grads)
+        by_values = next(total)
+        if values.requires_grad:
+            inner(self.pattern, h, projected, out=by_values)
+        if weight is not None:
+            next(total).addmm_(u.t(), y)
+        if residual is not None:
+            next(total).addmm_(h.t(), y)
+        if bias is not None:
+            next(total).add_(h.sum(0))
+
+
+class Kuramoto(Field):
+    r"""Phases X of n nodes, each channel an oscillator with its own frequency :math:`\omega`, pulled by their
+    neighbours.
+
+    .. math::
+        \dot X_i = \omega_i + K \sum_j a_{ij} \sin(X_j - X_i)
+                 = \omega_i + K\,(\cos X_i\, P_i - \sin X_i\, Q_i), \qquad P = A \sin X,\; Q = A \cos X
+
+    entry by entry, at the price of one sparse product of twice the width. With ``mean_phase`` it is
+    :math:`\omega + K R \sin(A X - X)`, :math:`R = \sqrt{P^2 + Q^2}`: the phase of the mean field replaced by the mean
+    phase.
+
+    With the cotangent G of the value and :math:`\bar P = K G \odot \cos X`, :math:`\bar Q = -K G \odot \sin X`, that of
+    the state is
+
+    .. math::
+        \cos X \odot A^\top \bar P - \sin X \odot A^\top \bar Q - K G \odot (\sin X \odot P + \cos X \odot Q)
+
+    and those of the parameters are :math:`\langle \bar P_i, \sin X_j \rangle + \langle \bar Q_i, \cos X_j \rangle` for
+    every entry (i, j) of A, and G for :math:`\omega`. With ``mean_phase``, :math:`D = A X - X` and :math:`\bar D = K G
+    \odot R \cos D`, it is :math:`\bar P = K G \odot \sin D \odot P / R`, :math:`\bar Q` likewise, and the state's last
+    term is :math:`A^\top \bar D - \bar D`, with :math:`\langle \bar D_i, X_j \rangle` in the gradient of A.
+
+    Args:
+        pattern: where the right-stochastic matrix A has entries, n x n.
+        values: its entries, [entries].
+        frequency: :math:`\omega`, [n, channels].
+        coupling: K.
+        mean_phase: see above.
+
+    The parameters with gradients are ``values, frequency``.
+    """
+
+    def __init__(
+        self, pattern: Pattern, values: Tensor, frequency: Tensor, *, coupling: float, mean_phase: bool = False
+    ) -> None:
+        self.parameters = (values, frequency)
+        self.pattern, self.values = pattern, values.detach()
+        self.values_t = self.values[pattern.transpose_order]
+        self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        _, (p, q, *mean), (sine, cosine) = self._neighbours(x)
+        if self.mean_phase:
+            pull = torch.hypot(p, q).mul_(torch.sin(mean[0] - x))
+        else:
+            pull = (cosine * p).addcmul_(sine, q, value=-1.0)
+        return torch.add(self.frequency, pull, alpha=self.coupling, out=out)
+
+    def _neighbours(self, x: Tensor) -> tuple[Tensor, Sequence[Tensor], tuple[Tensor, Tensor]]:
+        """What is passed on, [n, 2 or 3 channels]; its means over neighbours: P, Q and perhaps A X; sine and cosine."""
+        sine, cosine = torch.sin(x), torch.cos(x)
+        passed = torch.cat([sine, cosine, x] if self.mean_phase else [sine, cosine], 1)
+        means = product(self.pattern, self.values, passed).split(x.shape[1], 1)
+        return passed, means, (sine, cosine)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            passed, (p, q, *mean), (sine, cosine) = self._neighbours(x)
+            g_k = g * self.coupling
+            if self.mean_phase:
+                radius, difference = torch.hypot(p, q), mean[0] - x
+                direction = g_k * torch.sin(difference) / radius.clamp_min(torch.finfo(x.dtype).tiny)
+                by_difference = g_k * radius * torch.cos(difference)
+                by_means = torch.cat([direction * p, direction * q, by_difference], 1)
+            else:
+                by_means = torch.cat([g_k * cosine, g_k * -sine], 1)
+            values, frequency = self.parameters
+            if values.requires_grad:
+                inner(self.pattern, by_means, passed, out=grads[0])
+            if frequency.requires_grad:
+                grads[1].add_(g)
+            by_sine, by_cosine, *by_phase = product(self.pattern.T, self.values_t, by_means).split(x.shape[1], 1)
+            by_x = torch.mul(cosine, by_sine, out=out).addcmul_(sine, by_cosine, value=-1.0)
+            if self.mean_phase:
+                return by_x.add_(by_phase[0]).sub_(by_difference)
+            return by_x.sub_((sine * p).addcmul_(cosine, q).mul_(g_k))
+
+        return self(t, x, out), pullback
