@@ -8,6 +8,7 @@ from dissensus.errors import MissingExtraError
 from dissensus.train import open_logger, resolve
 
 CONFIG = resolve("karate", "gcn", preset="none")
+OPENED = ("start_run", "log_params", "log_metrics")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -44,8 +45,7 @@ class Recorder:
         ("wandb", ["init", "log", "log", "finish", "init", "log", "finish"]),
         (
             "mlflow",
-            "set_tracking_uri start_run log_params log_metrics log_metrics end_run start_run log_params log_metrics "
-            "end_run".split(),
+            ["set_tracking_uri", *OPENED, "log_metrics", "end_run", *OPENED, "end_run"],
         ),
     ],
 )

@@ -1,0 +1,238 @@
+"""The search itself: Ray Tune proposes and stops, every run is made and stored as in a grid."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from dissensus.errors import DissensusError, InputError, missing_extra, one_of
+from dissensus.runs import Record, Store, grid, key
+from dissensus.runs._call import call
+from dissensus.runs._ray import _RAY_ENVIRONMENT, _connect
+from dissensus.train import TARGET, Config
+from dissensus.tune._space import Space
+
+SEARCHES = ("random", "tpe")
+SCHEDULERS = ("asha", "none")
+# Interrupts are the command's business, and nobody reads the files that Tune would log to.
+_TUNE_ENVIRONMENT = {
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "RAY_AIR_NEW_OUTPUT": "0",
+}
+# How often a trial is started again when its worker or node is lost.
+_RESTARTS = 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One proposal: its settings by dotted path, the mean validation accuracy, and over how many splits so far."""
+
+    settings: Mapping[str, Any]
+    val: float
+    splits: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All trials in the order of their start; ``best`` is the best of those that went through every split."""
+
+    trials: tuple[Trial, ...]
+    best: Trial
+    seconds: float
+
+
+def search(
+    base: Config,
+    space: Space,
+    *,
+    trials: int,
+    splits: Sequence[int],
+    algorithm: str = "random",
+    scheduler: str = "asha",
+    seed: int = 1,
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    address: str | None = None,
+    on_report: Callable[[int, Trial], None] | None = None,
+) -> Outcome:
+    """Search ``space`` for the settings with the best mean validation accuracy over ``splits``.
+
+    A trial trains on one split after the other and reports the mean so far; a run that fails counts as 0. With
+    ``asha`` trials that are behind the best half after 1, 2, 4, ... splits are stopped.
+
+    Args:
+        base: the configuration that the settings of a trial are put into.
+        space: what to search.
+        trials: how many to try.
+        splits: seeds of the splits.
+        algorithm: ``random``, or ``tpe``, Optuna's tree-structured Parzen estimator.
+        scheduler: ``asha``, or ``none`` to give every trial all splits.
+        seed: of the proposals: the same seed proposes the same again, and with ``tpe`` after the same results.
+        store: where finished runs are kept. The same search started again takes from there what it has.
+        workers: trials at a time; by default as many as the cores allow.
+        threads: threads of one trial.
+        address: of a running Ray cluster, ``"host:port"``; without it Ray is started on this machine.
+        on_report: called with the number of a trial, from 1, and what it has reached, after each of its splits.
+    """
+    one_of("search", algorithm, SEARCHES)
+    one_of("scheduler", scheduler, SCHEDULERS)
+    for name, count in (("trials", trials), ("splits", len(splits)), ("threads", threads), ("workers", workers or 1)):
+        if count < 1:
+            raise InputError(f"{name} is {count}: give at least 1")
+    begun = time.perf_counter()
+    with ExitStack() as stack:
+        opened = stack.enter_context(Store(":memory:" if store is None else store))
+        tune = stack.enter_context(_tune(address, None if workers is None else workers * threads))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dissensus-tune-", ignore_cleanup_errors=True))
+        board = _Board(opened, on_report or (lambda number, trial: None))
+        trainable = tune.with_parameters(
+            _trial, base=base.as_dict(), splits=list(splits), known=_known(opened), threads=threads
+        )
+        tuner = tune.Tuner(
+            tune.with_resources(trainable, {"cpu": threads}),
+            param_space={path: domain.on_ray() for path, domain in space.domains.items()},
+            tune_config=tune.TuneConfig(
+                metric="val",
+                mode="max",
+                num_samples=trials,
+                search_alg=_algorithm(algorithm, seed),
+                scheduler=_scheduler(scheduler, len(splits)),
+                max_concurrent_trials=workers,
+            ),
+            run_config=tune.RunConfig(
+                storage_path=folder,
+                verbose=0,
+                callbacks=[_listener(board)],
+                failure_config=tune.FailureConfig(max_failures=_RESTARTS),
+            ),
+        )
+        tuner.fit()
+    found = tuple(board.trials.values())
+    finished = [trial for trial in found if trial.splits == len(splits)]
+    if not finished:
+        raise DissensusError(f"none of the {trials} trials could be made: {board.error or 'see the messages of Ray'}")
+    best = max(finished, key=lambda trial: trial.val)
+    if board.error and best.val == 0:
+        raise DissensusError(f"every run failed; the last: {board.error}")
+    return Outcome(found, best, time.perf_counter() - begun)
+
+
+def apply(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with settings by dotted path put into it."""
+    return grid(base, {path: [value] for path, value in settings.items()})[0]
+
+
+def _trial(
+    settings: dict[str, Any], base: dict[str, Any], splits: list[int], known: dict[str, float], threads: int
+) -> None:
+    """One trial, on a worker: train on the splits that are not known yet, and report after each."""
+    from ray import tune
+
+    values = []
+    for split in splits:
+        config = apply(base, {**settings, "data.split": split})
+        outcome = None
+        if key(config) not in known:
+            outcome = call(TARGET, config, threads)
+        values.append(known[key(config)] if outcome is None else _value(outcome["result"]))
+        made = None if outcome is None else json.dumps({"config": config, "outcome": outcome})
+        tune.report({"val": fmean(values), "splits": len(values), "made": made})
+
+
+def _value(result: Mapping[str, Any] | None) -> float:
+    return 0.0 if result is None else float(result["val"])
+
+
+def _known(store: Store) -> dict[str, float]:
+    return {record.key: _value(record.result) for record in store.query() if record.target == TARGET}
+
+
+class _Board:
+    """What the trials have reported, in this process: runs go to the store at once."""
+
+    def __init__(self, store: Store, on_report: Callable[[int, Trial], None]) -> None:
+        self.store, self.on_report = store, on_report
+        self.trials: dict[str, Trial] = {}
+        self.error: str | None = None
+
+    def add(self, name: str, settings: Mapping[str, Any], report: Mapping[str, Any]) -> None:
+        if report["made"] is not None:
+            made = json.loads(report["made"])
+            record = Record(key=key(made["config"]), target=TARGET, config=made["config"], **made["outcome"])
+            self.store.put(record)
+            self.error = record.error or self.error
+        self.trials[name] = Trial(dict(settings), report["val"], report["splits"])
+        self.on_report(list(self.trials).index(name) + 1, self.trials[name])
+
+
+def _listener(board: _Board) -> Any:
+    from ray import tune
+
+    class Listener(tune.Callback):
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any
+        ) -> None:
+            board.add(trial.trial_id, trial.config, result)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            # Tune pickles its callbacks to restore them later; the store is what a search goes on from here.
+            return tune.Callback, ()
+
+    return Listener()
+
+
+def _algorithm(name: str, seed: int) -> Any:
+    if name == "random":
+        from ray.tune.search.basic_variant import BasicVariantGenerator
+
+        return BasicVariantGenerator(random_state=seed)
+    try:
+        import optuna
+    except ImportError as error:
+        raise missing_extra("optuna", "optuna") from error
+    from ray.tune.search.optuna import OptunaSearch
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return OptunaSearch(sampler=optuna.samplers.TPESampler(seed=seed))
+
+
+def _scheduler(name: str, splits: int) -> Any:
+    from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
+
+    if name == "none" or splits == 1:
+        return FIFOScheduler()
+    return AsyncHyperBandScheduler(max_t=splits, grace_period=1, reduction_factor=2)
+
+
+@contextmanager
+def _tune(address: str | None, cores: int | None) -> Iterator[Any]:
+    """Ray Tune on a cluster that is connected to, or started, for the time of the block."""
+    address = address or os.environ.get("RAY_ADDRESS")
+    # Ray reads these when it is imported.
+    for name, value in (_RAY_ENVIRONMENT | _TUNE_ENVIRONMENT).items():
+        os.environ.setdefault(name, value)
+    if address is None:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    try:
+        import ray
+        from ray import tune
+    except ImportError as error:
+        raise missing_extra("ray[tune]", "ray") from error
+    # Standard output is for the answer alone.
+    with redirect_stdout(sys.stderr):
+        connected = not ray.is_initialized()
+        if connected:
+            _connect(ray, address, cores)
+        try:
+            yield tune
+        finally:
+            if connected:
+                ray.shutdown()

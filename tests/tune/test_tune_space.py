@@ -1,0 +1,78 @@
+"""Search spaces: what they refuse, and that every proposal of the package's own makes a model."""
+
+from pathlib import Path
+
+import pytest
+
+from dissensus.errors import InputError
+from dissensus.train import check, resolve
+from dissensus.train._presets import SPACES
+from dissensus.tune import Domain, read_space
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("coice", (1,), "did you mean 'choice'"),
+        ("choice", (), "at least one"),
+        ("choice", ([1],), "at least one"),
+        ("uniform", (1,), "two numbers"),
+        ("uniform", (2.0, 1.0), "lower first"),
+        ("uniform", (0.0, float("inf")), "two numbers"),
+        ("loguniform", (0.0, 1.0), "positive"),
+        ("integer", (1.0, 2.0), "whole"),
+        ("integer", (True, 2), "whole"),
+    ],
+)
+def test_wrong_domains_are_refused(kind, values, message):
+    with pytest.raises(InputError, match=message):
+        Domain(kind, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[train.lr]\nuniform = [0, 1]", "name the models"),
+        ('models = ["gcn"]', "nothing to search"),
+        ('models = ["gcn"]\n[trian.lr]\nuniform = [0, 1]', "did you mean 'train'"),
+        ('models = ["gcn"]\n[train.lrr]\nuniform = [0, 1]', r"did you mean 'train\.lr'"),
+        ('models = ["gcn"]\n[train]\nlr = 3', "needs one line"),
+        ('models = ["gcn"]\ntrain = 3', "is a section"),
+        ('models = ["gcn"]\n[train.lr]\nuniform = [2, 1]', r"\[train\.lr\] uniform"),
+        ('models = ["bimp"]\n[train.lr]\nuniform = [0, 1]', "unknown model in"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path: Path, text, message):
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_space("gcn", path)
+
+
+def test_a_model_without_a_space_says_how_to_give_one():
+    with pytest.raises(InputError, match="--space FILE"):
+        read_space("nothing")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_proposal_makes_a_model():
+    seen = []
+    for file in sorted(SPACES.glob("*.toml")):
+        space = read_space(next(iter(_models(file))), file)
+        for model in space.models:
+            seen.append(model)
+            for _ in range(10):
+                flags = {path: domain.on_ray().sample() for path, domain in space.domains.items()}
+                check(resolve("karate", model, preset="none", flags=flags))
+    assert len(seen) == len(set(seen)) >= 4
+
+
+def _models(file):
+    import tomllib
+
+    return tomllib.loads(file.read_text())["models"]
+
+
+def test_integers_include_both_ends():
+    domain = Domain("integer", (2, 3)).on_ray()
+    assert {domain.sample() for _ in range(50)} == {2, 3}
