@@ -1,19 +1,25 @@
-"""Integration of vector fields: our own Euler, RK4 and Dormand-Prince, torchdiffeq's others, and three kinds of gradient."""
+"""Integration of vector fields: our own Euler, RK4, Dormand-Prince, torchdiffeq's others; three kinds of gradient."""
 
 from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
+from dissensus.solve._fixed_point import Equilibrium, FixedPoint, equilibrium, fixed_point
 from dissensus.solve._integrate import Stats
-from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, solve
+from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, check_options, solve
 
 __all__ = [
     "GRADIENTS",
     "METHODS",
     "Adjoint",
     "AutogradField",
+    "Equilibrium",
     "Field",
+    "FixedPoint",
     "Pullback",
     "Solution",
     "Stats",
     "StepSizeWarning",
+    "check_options",
+    "equilibrium",
     "evaluate",
+    "fixed_point",
     "solve",
 ]

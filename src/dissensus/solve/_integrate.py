@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from dissensus.errors import SolverError
-from dissensus.solve._field import Field, Pullback
+from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
 from dissensus.solve._tableau import Tableau
 
 # Called after every accepted step with the time and the state there; the state's memory may be reused afterwards.
@@ -77,6 +78,30 @@ def rms(x: Tensor) -> float:
     return float(torch.linalg.vector_norm(x)) / math.sqrt(max(x.numel(), 1))
 
 
+def too_many_steps(count: int, method: Method, stop: float) -> SolverError:
+    """The error for a fixed-step method that cannot reach the time ``stop``."""
+    return SolverError(
+        f"{count} steps of {method.step_size:g} are needed to reach t = {stop:g}, more than max_steps = "
+        f"{method.max_steps}: raise step_size or max_steps"
+    )
+
+
+def underflow(t: float, h: float) -> SolverError:
+    """The error for a step-size control that has given up at time t."""
+    return SolverError(
+        f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; loosen rtol "
+        "and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
+    )
+
+
+def step_limit(t: float, method: Method, stop: float) -> SolverError:
+    """The error for a step-size control that has used up its steps at time t."""
+    return SolverError(
+        f"{method.max_steps} steps reached only t = {t:g} of {stop:g}: loosen rtol and atol, shorten the time, or "
+        "raise max_steps"
+    )
+
+
 class Integrator:
     """Integrates one field from time 0; ``norm`` measures the error estimate of adaptive methods.
 
@@ -120,12 +145,11 @@ class Integrator:
 
     def _fixed(self, start: float, x: Tensor, stop: float) -> Tensor:
         size = self.method.step_size
-        count = math.ceil((stop - start) / size - 1e-9)
-        if count > self.method.max_steps:
-            raise SolverError(
-                f"{count} steps of {size:g} are needed to reach t = {stop:g}, more than max_steps = "
-                f"{self.method.max_steps}: raise step_size or max_steps"
-            )
+        # At least one step to a later stop, however near: every stop is the end of a step.
+        count = max(math.ceil((stop - start) / size - 1e-9), int(stop > start))
+        needed = len(self.times) - 1 + count
+        if needed > self.method.max_steps:
+            raise too_many_steps(needed, self.method, stop)
         for i in range(count):
             t = start + i * size
             end = stop if i == count - 1 else start + (i + 1) * size
@@ -137,18 +161,12 @@ class Integrator:
         method, tableau, k = self.method, self.method.tableau, self.k
         while t < stop:
             if len(self.times) > method.max_steps:
-                raise SolverError(
-                    f"{method.max_steps} steps reached only t = {t:g} of {stop:g}: loosen rtol and atol, shorten the "
-                    "time, or raise max_steps"
-                )
+                raise step_limit(t, method, stop)
             # A step that would leave a sliver is stretched to the end.
             last = self.h >= (stop - t) * (1.0 - 1e-6)
             h = stop - t if last else self.h
-            if t + h <= t or h < 1e-12 * stop:
-                raise SolverError(
-                    f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; "
-                    "loosen rtol and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
-                )
+            if not (last or h >= 1e-12 * stop):  # NaN included
+                raise underflow(t, h)
             new = self._stages(t, h, x)
             last_pullback = self._evaluate(t + h, new, tableau.stages)
             # |error_i| against atol + rtol max(|x_i|, |new_i|)
@@ -219,6 +237,8 @@ class Integrator:
         scale = x.abs().mul_(self.method.rtol).add_(self.method.atol)
         f0 = self.k[0]
         d0, d1 = rms(x / scale), rms(f0 / scale)
+        if not (math.isfinite(d0) and math.isfinite(d1)):
+            return 0.0  # refused as an underflow
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         self.stats.evaluations += 1
         f1 = self.field(h0, torch.add(x, f0, alpha=h0))
@@ -228,13 +248,31 @@ class Integrator:
         return min(100.0 * h0, h1)
 
 
+def counted(field: Field, t: float, x: Tensor, stats: Stats, *, backward: bool = False) -> Tensor:
+    """``f(t, x)``, differentiable by autograd; the evaluation, and later its derivative, are counted."""
+    if backward:
+        stats.backward_evaluations += 1
+    else:
+        stats.evaluations += 1
+    value = evaluate(field, t, x)
+    if value.requires_grad:
+        # A field by hand is evaluated again for its pullback.
+        value.register_hook(partial(_count_backward, stats, 1 if isinstance(field, AutogradField) else 2))
+    return value
+
+
+def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
+    stats.backward_evaluations += count
+
+
 def step_vjp(
     field: Field, step: Step, tableau: Tableau, cotangent: Tensor, grads: Sequence[Tensor], stats: Stats
 ) -> Tensor:
     """The cotangent of a step's start from that of its end; the gradients of the parameters are added to ``grads``.
 
-    With ``x_i = x + h sum_j a_ij k_j``, ``k_i = f(x_i)`` and ``new = x + h sum_i b_i k_i`` it is, from the last stage to
-    the first, ``g_i = h (b_i new' + sum_{m>i} a_mi x_m')``, ``x_i' = pullback_i(g_i)``, and ``x' = new' + sum_i x_i'``.
+    With ``x_i = x + h sum_j a_ij k_j``, ``k_i = f(x_i)`` and ``new = x + h sum_i b_i k_i`` it is, from the last stage
+    to the first, ``g_i = h (b_i new' + sum_{m>i} a_mi x_m')``, ``x_i' = pullback_i(g_i)``, and
+    ``x' = new' + sum_i x_i'``.
     """
     pullbacks = step.pullbacks or _stage_pullbacks(field, step, tableau, stats)
     count = tableau.stages

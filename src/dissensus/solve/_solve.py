@@ -1,4 +1,4 @@
-"""``solve``: integrate a field, with gradients by the exact discrete adjoint, by autograd, or by the continuous adjoint."""
+"""``solve``: integrate a field; gradients by the exact discrete adjoint, by autograd, or by the continuous adjoint."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError, one_of
-from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
-from dissensus.solve._integrate import Callback, Integrator, Method, Stats, Step, combine, rms, step_vjp
+from dissensus.solve._field import AutogradField, Field, Pullback
+from dissensus.solve._integrate import Callback, Integrator, Method, Stats, Step, counted, rms, step_vjp
 from dissensus.solve._tableau import TABLEAUS
 from dissensus.solve._torchdiffeq import METHODS as OTHER_METHODS
 from dissensus.solve._torchdiffeq import integrate as integrate_elsewhere
@@ -36,6 +36,10 @@ class Adjoint:
     step_size: float | None = None
     rtol: float | None = None
     atol: float | None = None
+
+    def tolerances(self, rtol: float, atol: float) -> tuple[float, float]:
+        """The adjoint's rtol and atol, given those of the forward pass."""
+        return rtol if self.rtol is None else self.rtol, atol if self.atol is None else self.atol
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,9 @@ def solve(
         step_size: of the fixed-step methods; a last step is shortened to end at ``t1``.
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the adaptive methods.
-        gradient: ``discrete``, the exact derivative of the steps taken, without an autograd graph; ``autograd``, the same
-            by plain backpropagation through the solver; ``adjoint``, the adjoint equation integrated back in time:
-            memory of one state, and an error of its own.
+        gradient: ``discrete``, the exact derivative of the steps taken, without an autograd graph; ``autograd``, the
+            same by plain backpropagation through the solver (torchdiffeq's methods know only this one of the two);
+            ``adjoint``, the adjoint equation integrated back in time: memory of one state, and an error of its own.
         adjoint: method, step and tolerances of the continuous adjoint.
         memory: bytes for what ``discrete`` may keep beyond one state a step; the stages that do not fit are evaluated
             again in the backward pass. The gradient is the same.
@@ -95,20 +99,21 @@ def solve(
     Returns:
         A :class:`Solution`.
     """
-    one_of("method", method, METHODS)
-    one_of("gradient", gradient, GRADIENTS)
-    _check(t1, step_size, rtol, atol, max_steps)
+    adjoint = adjoint or Adjoint()
+    check_options(t1, method, step_size, rtol, atol, gradient, adjoint, max_steps)
+    if not isinstance(x0, Tensor) or not x0.is_floating_point():
+        raise InputError("x0 must be a tensor of floating-point numbers: convert it with x0.float()")
     if not isinstance(field, Field):
         module_parameters = field.parameters() if isinstance(field, torch.nn.Module) else ()
         field = AutogradField(field, tuple(module_parameters))
     if method == "euler" and step_size > field.euler_limit * (1 + 1e-9):
         warnings.warn(
-            f"Euler's step of {step_size:g} is larger than {field.euler_limit:g} = 1/damping, so each step overshoots and "
-            f"flips signs: use step_size <= {field.euler_limit:g}, or method='dopri5'",
+            f"Euler's step of {step_size:g} is larger than {field.euler_limit:g} = 1/damping, so each step overshoots "
+            f"and flips signs: use step_size <= {field.euler_limit:g}, or method='dopri5'",
             StepSizeWarning,
             stacklevel=2,
         )
-    times = torch.as_tensor(save_at, dtype=torch.float64)
+    times = torch.as_tensor(save_at, dtype=torch.float64, device="cpu").reshape(-1)
     stops, where = torch.unique(torch.cat([times, times.new_tensor([t1])]), return_inverse=True)
     if not bool(((stops >= 0) & (stops <= t1)).all()):
         raise InputError(f"save_at reaches outside [0, {t1:g}]: {list(map(float, times))}")
@@ -119,7 +124,7 @@ def solve(
         stops=tuple(stops.tolist()),
         memory=memory,
         callback=callback,
-        adjoint=adjoint or Adjoint(),
+        adjoint=adjoint,
     )
     x0 = x0.contiguous()
     states = plan.run(x0, gradient)
@@ -128,13 +133,29 @@ def solve(
     return Solution(states[-1], tuple(plan.times), plan.stats, saved)
 
 
-def _check(t1: float, step_size: float, rtol: float, atol: float, max_steps: int) -> None:
+def check_options(
+    t1: float,
+    method: str,
+    step_size: float,
+    rtol: float,
+    atol: float,
+    gradient: str,
+    adjoint: Adjoint,
+    max_steps: int = 1,
+) -> None:
+    """Refuse options that :func:`solve` cannot use, so that a model can do so when it is made."""
+    one_of("method", method, METHODS)
+    one_of("gradient", gradient, GRADIENTS)
+    if adjoint.method is not None:
+        one_of("adjoint method", adjoint.method, METHODS)
     if not (math.isfinite(t1) and t1 > 0):
         raise InputError(f"the time is {t1}: it must be positive and finite")
-    if not (math.isfinite(step_size) and step_size > 0):
-        raise InputError(f"step_size is {step_size}: it must be positive and finite")
-    if not (rtol >= 0 and atol >= 0 and rtol + atol > 0):
-        raise InputError(f"rtol = {rtol} and atol = {atol}: neither may be negative, nor both zero")
+    for size in (step_size, step_size if adjoint.step_size is None else adjoint.step_size):
+        if not (math.isfinite(size) and size > 0):
+            raise InputError(f"step_size is {size}: it must be positive and finite")
+    for r, a in ((rtol, atol), adjoint.tolerances(rtol, atol)):
+        if not (r >= 0 and a >= 0 and r + a > 0):
+            raise InputError(f"rtol = {r} and atol = {a}: neither may be negative, nor both zero")
     if max_steps < 1:
         raise InputError(f"max_steps is {max_steps}: at least 1")
 
@@ -157,13 +178,16 @@ class _Plan:
         differentiable = torch.is_grad_enabled() and (
             x0.requires_grad or any(p.requires_grad for p in self.field.parameters)
         )
-        if self.name in OTHER_METHODS or (differentiable and gradient == "autograd"):
-            return self._elsewhere(x0, gradient) if self.name in OTHER_METHODS else _through_autograd(self, x0)
+        names = (self.name, self.adjoint.method if differentiable and gradient == "adjoint" else None)
+        if any(name in OTHER_METHODS for name in names):
+            return self._elsewhere(x0, gradient if differentiable else "discrete")
         if not differentiable:
             with torch.no_grad():
                 return self.integrate(x0)
+        if gradient == "autograd":
+            return _through_autograd(self, x0)
         function = _Discrete if gradient == "discrete" else _Continuous
-        return function.apply(self, x0, *self.field.parameters)  # type: ignore[no-any-return]
+        return function.apply(self, x0, *self.field.parameters)
 
     def integrate(self, x0: Tensor, record: list[Step] | None = None) -> list[Tensor]:
         integrator = Integrator(
@@ -187,16 +211,20 @@ class _Discrete(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, x0: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
         ctx.plan, ctx.steps = plan, []
-        return tuple(plan.integrate(x0, ctx.steps))
+        ctx.save_for_backward(x0, *parameters)  # only so that autograd notices changes in place
+        *states, last = plan.integrate(x0, ctx.steps)
+        # Copies: a state that is both kept and given away would hold itself alive.
+        return *(state.clone() for state in states), last
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
-        grads = [torch.zeros_like(p) for p in plan.field.parameters]
+        x0, *parameters = ctx.saved_tensors
+        grads = [torch.zeros_like(p) for p in parameters]
         pending = dict(zip(plan.stops, cotangents, strict=True))
         ends = plan.times[1:]
-        total = torch.zeros_like(cotangents[-1])
+        total = torch.zeros_like(x0)
         for end, step in zip(reversed(ends), reversed(ctx.steps), strict=True):
             if end in pending:
                 total = total + pending.pop(end)
@@ -207,7 +235,7 @@ class _Discrete(torch.autograd.Function):
 
 
 class _Continuous(torch.autograd.Function):
-    """The adjoint equation ``da/dt = -a' df/dx``, integrated back together with the state and the parameters' gradients."""
+    """The adjoint equation ``da/dt = -a' df/dx``, integrated back with the state and the parameters' gradients."""
 
     @staticmethod
     def forward(ctx: Any, plan: _Plan, x0: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
@@ -221,15 +249,15 @@ class _Continuous(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
         options = plan.adjoint
-        one_of("adjoint method", options.method or plan.name, TABLEAUS)
+        rtol, atol = options.tolerances(plan.method.rtol, plan.method.atol)
         method = replace(
             plan.method,
             tableau=TABLEAUS[options.method or plan.name],
             step_size=options.step_size or plan.method.step_size,
-            rtol=plan.method.rtol if options.rtol is None else options.rtol,
-            atol=plan.method.atol if options.atol is None else options.atol,
+            rtol=rtol,
+            atol=atol,
         )
-        adjoint = torch.zeros_like(cotangents[-1])
+        adjoint = torch.zeros_like(ctx.saved_tensors[-1])
         grads = [torch.zeros_like(p) for p in plan.field.parameters]
         starts = [0.0, *plan.stops]
         for i in reversed(range(len(plan.stops))):
@@ -290,14 +318,7 @@ def _through_autograd(plan: _Plan, x0: Tensor) -> list[Tensor]:
         k: list[Tensor] = []
         for a, c in zip(tableau.a, tableau.c, strict=True):
             inputs = x + step.h * sum((w * v for w, v in zip(a, k, strict=True)), torch.zeros_like(x)) if a else x
-            k.append(_call(plan.field, step.t + c * step.h, inputs))
+            k.append(counted(plan.field, step.t + c * step.h, inputs, plan.stats))
         x = x + step.h * sum((w * v for w, v in zip(tableau.b, k, strict=True)), torch.zeros_like(x))
         states[end] = x
     return [states[stop] for stop in plan.stops]
-
-
-def _call(field: Field, t: float, x: Tensor) -> Tensor:
-    return field.function(t, x) if isinstance(field, AutogradField) else evaluate(field, t, x)
-
-
-__all__ = ["GRADIENTS", "METHODS", "Adjoint", "Solution", "Stats", "StepSizeWarning", "combine", "solve"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from dissensus.solve._field import AutogradField, Field, evaluate
-from dissensus.solve._integrate import Callback, Method, Stats
+from dissensus.solve._field import Field
+from dissensus.solve._integrate import Callback, Method, Stats, counted, step_limit, too_many_steps, underflow
 
 if TYPE_CHECKING:
     from dissensus.solve._solve import Adjoint
@@ -20,34 +22,36 @@ METHODS = (*FIXED, *ADAPTIVE)
 
 
 class _Function(torch.nn.Module):
-    """The field as torchdiffeq calls it: counted, differentiable, and reporting its accepted steps."""
+    """The field as torchdiffeq calls it: counted and differentiable."""
 
     def __init__(self, field: Field, stats: Stats, callback: Callback | None) -> None:
         super().__init__()
         self.field, self.stats, self.callback, self.times = field, stats, callback, [0.0]
+        self.backward = False  # whether it is now the adjoint equation that evaluates
 
     def forward(self, t: Tensor, x: Tensor) -> Tensor:
-        self.stats.evaluations += 1
-        if isinstance(self.field, AutogradField):
-            return self.field.function(float(t), x)
-        return evaluate(self.field, float(t), x)
+        return counted(self.field, float(t.detach()), x, self.stats, backward=self.backward)
 
-    def callback_accept_step(self, t: Tensor, x: Tensor, h: Tensor) -> None:
-        # Called with the start of the step; the end of one step is the start of the next.
-        self._passed(float(t), x)
-
-    def callback_step(self, t: Tensor, x: Tensor, h: Tensor) -> None:
-        self.stats.accepted += 1  # tried, until the rejected ones are taken off
-
-    def callback_reject_step(self, t: Tensor, x: Tensor, h: Tensor) -> None:
-        self.stats.rejected += 1
-        self.stats.accepted -= 1
-
-    def _passed(self, t: float, x: Tensor) -> None:
-        if t > self.times[-1]:
-            self.times.append(t)
+    def passed(self, t: Tensor | float, x: Tensor, h: Tensor | None = None) -> None:
+        # torchdiffeq names the start of a step; the end of one step is the start of the next.
+        time = float(t.detach()) if isinstance(t, Tensor) else t
+        if time > self.times[-1]:
+            self.times.append(time)
+            self.stats.accepted += 1
             if self.callback is not None:
-                self.callback(t, x.detach())
+                self.callback(time, x.detach())
+
+    def rejected(self, t: Tensor, x: Tensor, h: Tensor) -> None:
+        self.stats.rejected += 1
+
+
+class _FixedFunction(_Function):
+    callback_step = _Function.passed
+
+
+class _AdaptiveFunction(_Function):
+    callback_accept_step = _Function.passed
+    callback_reject_step = _Function.rejected
 
 
 def integrate(
@@ -64,26 +68,46 @@ def integrate(
     """The states at ``stops`` and the accepted times, by torchdiffeq's method of that name."""
     from torchdiffeq import odeint, odeint_adjoint
 
-    function = _Function(field, stats, callback)
-    grid = sorted({0.0, *stops})
-    options: dict[str, Any] = {"step_size": method.step_size} if name in FIXED else {"max_num_steps": method.max_steps}
-    common: dict[str, Any] = {"method": name, "rtol": method.rtol, "atol": method.atol, "options": options}
-    t = torch.tensor(grid, dtype=torch.float64, device=x0.device)
+    fixed = _is_fixed(name)
+    function = (_FixedFunction if fixed else _AdaptiveFunction)(field, stats, callback)
+    options: dict[str, Any] = {"method": name, "rtol": method.rtol, "atol": method.atol}
     if gradient == "adjoint":
-        back = adjoint.method or name
-        fixed = back in FIXED or back in ("euler", "rk4")
-        states = odeint_adjoint(
-            function,
-            x0,
-            t,
-            **common,
-            adjoint_params=tuple(p for p in field.parameters if p.requires_grad),
-            adjoint_method=back,
-            adjoint_rtol=method.rtol if adjoint.rtol is None else adjoint.rtol,
-            adjoint_atol=method.atol if adjoint.atol is None else adjoint.atol,
-            adjoint_options={"step_size": adjoint.step_size or method.step_size} if fixed else {},
+        options |= _adjoint_options(adjoint, adjoint.method or name, method)
+        options["adjoint_params"] = tuple(p for p in field.parameters if p.requires_grad)
+    run = odeint_adjoint if gradient == "adjoint" else odeint
+    states = {0.0: x0}
+    # One call for each stop, and a step that ends there: torchdiffeq would only interpolate.
+    for start, stop in pairwise(sorted({0.0, *stops})):
+        count = len(function.times) - 1 + math.ceil((stop - start) / method.step_size - 1e-9)
+        if fixed and count > method.max_steps:
+            raise too_many_steps(count, method, stop)
+        t = torch.tensor([start, stop], dtype=torch.float64, device=x0.device)
+        options["options"] = (
+            {"step_size": method.step_size} if fixed else {"step_t": t, "max_num_steps": method.max_steps}
         )
-    else:
-        states = odeint(function, x0, t, **common)
-    function._passed(grid[-1], states[-1])
-    return [states[grid.index(stop)] for stop in stops], function.times
+        if gradient == "adjoint" and not _is_fixed(options["adjoint_method"]):
+            options["adjoint_options"] = {"step_t": t}
+        try:
+            states[stop] = run(function, states[start], t, **options)[-1]
+        except AssertionError as error:
+            raise _explained(error, function.times[-1], method, stop) from error
+        function.passed(stop, states[stop])
+    function.backward = True
+    return [x0.clone() if stop == 0.0 else states[stop] for stop in stops], function.times
+
+
+def _is_fixed(name: str) -> bool:
+    return name in (*FIXED, "euler", "rk4")
+
+
+def _adjoint_options(adjoint: Adjoint, name: str, method: Method) -> dict[str, Any]:
+    rtol, atol = adjoint.tolerances(method.rtol, method.atol)
+    options = {"step_size": adjoint.step_size or method.step_size} if _is_fixed(name) else {}
+    return {"adjoint_method": name, "adjoint_rtol": rtol, "adjoint_atol": atol, "adjoint_options": options}
+
+
+def _explained(error: AssertionError, t: float, method: Method, stop: float) -> Exception:
+    text = str(error)
+    if text.startswith("max_num_steps"):
+        return step_limit(t, method, stop)
+    return underflow(t, 0.0) if text.startswith(("underflow", "non-finite")) else error
