@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse.linalg
 import torch
 from torch import Tensor
 
-from dissensus.errors import InputError
+from dissensus.errors import InputError, SolverError
 
 # Up to this size all eigenvalues are computed; beyond, only the extreme ones.
 _DENSE_UP_TO = 1024
@@ -19,10 +20,10 @@ Matrix = Any  # a torch tensor (dense or sparse), a NumPy array or a scipy spars
 
 
 def check_parameters(damping: float, self_reinforcement: float) -> None:
-    """Refuse d <= 0 and alpha < 0."""
-    if not damping > 0:
+    """Refuse d <= 0 and alpha < 0, and what is not finite."""
+    if not 0 < damping < math.inf:
         raise InputError(f"damping is {damping}: it must be positive (d > 0), or opinions grow without bound")
-    if not self_reinforcement >= 0:
+    if not 0 <= self_reinforcement < math.inf:
         raise InputError(f"self_reinforcement is {self_reinforcement}: it must not be negative (alpha >= 0)")
 
 
@@ -38,8 +39,8 @@ def critical_attention(
         u^* = \frac{d}{\alpha - 1 + \lambda}, \qquad
         \lambda = \max \operatorname{Re}\,(\lambda_a + 1)(\lambda_o + 1)
 
-    over the eigenvalues of :math:`A_a` and :math:`A_o`; :math:`\lambda = 4`, so :math:`u^* = d/(\alpha + 3)`, where both are
-    right stochastic.
+    over the eigenvalues of :math:`A_a` and :math:`A_o`; :math:`\lambda = 4`, so :math:`u^* = d/(\alpha + 3)`, where
+    both are right stochastic.
 
     Args:
         communication: :math:`A_a`, [n, n], dense or sparse; None stands for any right-stochastic matrix.
@@ -48,7 +49,14 @@ def critical_attention(
         self_reinforcement: :math:`\alpha \ge 0`.
     """
     check_parameters(damping, self_reinforcement)
-    products = np.outer(_eigenvalues(communication, "communication") + 1.0, _eigenvalues(options, "options") + 1.0)
+    matrices = [
+        None if matrix is None else to_scipy(matrix, name)
+        for matrix, name in ((communication, "communication"), (options, "options"))
+    ]
+    # Without negative entries no eigenvalue is larger than the leading one, which is real (Perron, Frobenius).
+    leading_only = all(matrix is None or matrix.data.min(initial=0.0) >= 0.0 for matrix in matrices)
+    by_agents, by_options = (_eigenvalues(matrix, leading_only) for matrix in matrices)
+    products = np.outer(by_agents + 1.0, by_options + 1.0)
     growth = self_reinforcement - 1.0 + float(products.real.max())
     if growth <= 1e-12:
         raise InputError(
@@ -76,16 +84,28 @@ def to_scipy(matrix: Matrix, name: str) -> scipy.sparse.csr_array:
     return csr
 
 
-def _eigenvalues(matrix: Matrix | None, name: str) -> np.ndarray:
+def _eigenvalues(matrix: scipy.sparse.csr_array | None, leading_only: bool) -> np.ndarray:
     """The eigenvalues that can lead: all of a small matrix, the extreme ones of a large one; 1 for None."""
     if matrix is None:
         return np.ones(1)
-    csr = to_scipy(matrix, name)
-    if csr.shape[0] <= _DENSE_UP_TO:
-        return np.linalg.eigvals(csr.toarray())
+    if matrix.shape[0] <= _DENSE_UP_TO:
+        return np.linalg.eigvals(matrix.toarray())
+    sums = matrix.sum(axis=1)
+    if leading_only and np.ptp(sums) <= 1e-6 * sums.max():
+        return np.atleast_1d(sums.mean())
+    symmetric = abs(matrix - matrix.T).max() == 0.0
+    solver: Any = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
     # A product of two eigenvalues leads only where one of them is extreme in some direction of the plane.
-    start = np.random.default_rng(0).random(csr.shape[0])
-    kinds = ("LR", "SR", "LI", "LM")
-    return np.concatenate(
-        [scipy.sparse.linalg.eigs(csr, k=2, which=kind, v0=start, return_eigenvectors=False) for kind in kinds]
-    )
+    kinds = ("LA", "SA") if symmetric else ("LR", "SR", "LI", "LM")
+    start = np.random.default_rng(0).random(matrix.shape[0])
+    try:
+        found = [
+            solver(matrix, k=2, which=kind, v0=start, ncv=64, tol=1e-9, return_eigenvectors=False)
+            for kind in kinds[: 1 if leading_only else None]
+        ]
+    except scipy.sparse.linalg.ArpackNoConvergence:
+        raise SolverError(
+            f"the leading eigenvalues of a matrix of {matrix.shape[0]} rows did not converge: leave the matrix out "
+            "where it is right stochastic (its leading eigenvalue is 1), or scale its rows to one sum"
+        ) from None
+    return np.concatenate(found)

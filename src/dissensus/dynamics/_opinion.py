@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern, inner, product
 from dissensus.solve import Field, Pullback
@@ -18,8 +19,8 @@ class Opinion(Field):
     .. math::
         \dot X = -d X + S\big[u\,((\alpha - 1) X + (A_a + I)\, X\, (A_o + I)^\top)\big] + B
 
-    which is the four-term form with :math:`\alpha X + A_a X + X A_o^\top + A_a X A_o^\top` in brackets, at the price of one
-    sparse and one dense product.
+    which is the four-term form with :math:`\alpha X + A_a X + X A_o^\top + A_a X A_o^\top` in brackets, at the price of
+    one sparse and one dense product.
 
     Args:
         pattern: where the communication matrix :math:`A_a` has entries, n x n.
@@ -50,6 +51,7 @@ class Opinion(Field):
         saturation: str = "tanh",
         sizes: Sequence[int] = (),
     ) -> None:
+        check_parameters(_smallest(damping), _smallest(self_reinforcement))
         named = (values, options, source, damping, attention, self_reinforcement)
         self.parameters = tuple(p for p in named if isinstance(p, Tensor))
         self.pattern = pattern
@@ -203,3 +205,7 @@ def _by_graph(x: Tensor, matrix: Tensor, sizes: tuple[int, ...], out: Tensor) ->
 
 def _detached(value: Tensor | float) -> Tensor | float:
     return value.detach() if isinstance(value, Tensor) else float(value)
+
+
+def _smallest(value: Tensor | float) -> float:
+    return float(value.detach().min()) if isinstance(value, Tensor) else float(value)

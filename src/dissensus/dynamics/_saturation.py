@@ -13,7 +13,7 @@ from dissensus.errors import one_of
 
 @dataclass(frozen=True)
 class Saturation:
-    """``S(z) = outer K(inner z) + shift``: a kernel K between two affine maps, which the field folds into its constants.
+    """``S(z) = outer K(inner z) + shift``: a kernel K between affine maps, which the field folds into its constants.
 
     Attributes:
         kernel: K, in place where it can; returns the kernel's value.

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from dissensus.dynamics import _critical, critical_attention
+from dissensus.errors import InputError, SolverError
+
+
+def jacobian_leads_at(a_a: np.ndarray, a_o: np.ndarray, d: float, alpha: float, u: float) -> float:
+    """The largest real part of the linearisation at X = 0, from the literal Kronecker form."""
+    n, o = len(a_a), len(a_o)
+    effective = (alpha - 1.0) * np.eye(n * o) + np.kron(a_o + np.eye(o), a_a + np.eye(n))
+    return float(np.linalg.eigvals(-d * np.eye(n * o) + u * effective).real.max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_neutral_opinion_loses_stability_exactly_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a_a, a_o = rng.standard_normal((5, 5)), rng.standard_normal((3, 3))
+    d, alpha = rng.uniform(0.2, 2.0), rng.uniform(0.0, 3.0)
+    u = critical_attention(a_a, a_o, d, alpha)
+    assert jacobian_leads_at(a_a, a_o, d, alpha, u) == pytest.approx(0.0, abs=1e-10)
+    assert jacobian_leads_at(a_a, a_o, d, alpha, 0.99 * u) < 0 < jacobian_leads_at(a_a, a_o, d, alpha, 1.01 * u)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+def test_stochastic_factors_give_d_over_alpha_plus_three(alpha: float) -> None:
+    rng = np.random.default_rng(0)
+    a_a, a_o = rng.random((6, 6)), rng.random((3, 3))
+    a_a, a_o = a_a / a_a.sum(1, keepdims=True), a_o / a_o.sum(1, keepdims=True)
+    expected = 0.7 / (alpha + 3.0)
+    for pair in ((a_a, a_o), (None, a_o), (a_a, None), (None, None)):
+        assert critical_attention(*pair, 0.7, alpha) == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_kind_of_matrix() -> None:
+    a = np.random.default_rng(0).random((5, 5))
+    expected = critical_attention(a)
+    tensor = torch.from_numpy(a)
+    kinds = [a.tolist(), tensor, tensor.requires_grad_(), tensor.detach().to_sparse(), tensor.detach().to_sparse_csr()]
+    for given in [*kinds, scipy.sparse.csr_matrix(a), scipy.sparse.coo_array(a)]:
+        assert critical_attention(given) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["signed", "symmetric", "nonnegative", "stochastic"])
+def test_large_matrices_agree_with_all_eigenvalues(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    a = scipy.sparse.random_array((300, 300), density=0.02, rng=rng).toarray()
+    if kind in ("signed", "symmetric"):
+        a *= np.sign(rng.standard_normal(a.shape))
+    if kind == "symmetric":
+        a = a + a.T
+    if kind == "stochastic":
+        a = (a + np.eye(300)) / (a + np.eye(300)).sum(1, keepdims=True)
+    a_o = rng.random((3, 3)) if kind in ("nonnegative", "stochastic") else rng.standard_normal((3, 3))
+    exact = critical_attention(a, a_o)
+    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 3)
+    assert critical_attention(a, a_o) == pytest.approx(exact, rel=1e-6)
+
+
+def test_large_graphs_with_crowded_spectra_do_not_stall() -> None:
+    n = 2000
+    ring = scipy.sparse.diags_array([np.full(n, 0.5), np.full(n - 1, 0.5)], offsets=[0, 1]).tolil()
+    ring[n - 1, 0] = 0.5
+    assert critical_attention(ring) == pytest.approx(0.25, rel=1e-9)
+    path = scipy.sparse.diags_array([np.full(n - 1, 0.5)] * 2, offsets=[-1, 1])
+    leading = np.cos(np.pi / (n + 1))
+    assert critical_attention(path) == pytest.approx(1.0 / (2.0 * (1.0 + leading)), rel=1e-9)
+
+
+def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise scipy.sparse.linalg.ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 3)
+    monkeypatch.setattr(scipy.sparse.linalg, "eigs", fail)
+    with pytest.raises(SolverError, match="leave the matrix out"):
+        critical_attention(np.random.default_rng(0).random((5, 5)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        ({"damping": 0.0}, "damping.*positive"),
+        ({"damping": -1.0}, "positive"),
+        ({"damping": float("nan")}, "positive"),
+        ({"damping": float("inf")}, "positive"),
+        ({"self_reinforcement": -0.1}, "negative"),
+        ({"self_reinforcement": float("nan")}, "negative"),
+        ({"communication": np.zeros((2, 3))}, "communication.*square"),
+        ({"options": np.zeros((0, 0))}, "options.*not empty"),
+        ({"communication": np.array([[np.nan]])}, "NaN"),
+        ({"communication": -np.eye(2), "self_reinforcement": 0.5}, "stable at every attention"),
+    ],
+)
+def test_bad_input(arguments: dict[str, object], cure: str) -> None:
+    with pytest.raises(InputError, match=cure):
+        critical_attention(**arguments)
