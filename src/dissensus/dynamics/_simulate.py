@@ -108,7 +108,7 @@ def simulate(
     *,
     model: Model = "nonlinear",
     time: float = 50.0,
-    times: Sequence[float] | Tensor | None = None,
+    times: Sequence[float] | np.ndarray | Tensor | None = None,
     method: str = "dopri5",
     step_size: float = 0.1,
     rtol: float = 1e-6,
@@ -156,7 +156,7 @@ def simulate(
     return Simulation(grid, states, model, first if influence.constant and isinstance(first, System) else None)
 
 
-def _times(times: Sequence[float] | Tensor | None, time: float, model: str) -> Tensor:
+def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, model: str) -> Tensor:
     if times is None:
         if not (math.isfinite(time) and time > 0):
             raise InputError(f"the time is {time}: it must be positive and finite")

@@ -1,0 +1,211 @@
+"""What the commands on opinion dynamics share: the graph by name or file, parameters, and files to write."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterable, Sequence
+from math import ceil, isfinite, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dissensus.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+SHAPES = ("grid", "path", "cycle", "complete", "star", "barabasi-albert")
+
+
+def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
+    """Declare the graph and the parameters that both commands have."""
+    parser.add_argument(
+        "graph",
+        nargs="?",
+        default="grid",
+        metavar="GRAPH",
+        help=f"{', '.join(SHAPES)}, a dataset by name (karate, cora, ...), or a file: an edge list (.csv with the "
+        "columns source, target and perhaps weight, a line for both directions unless --directed), or what "
+        "'dissensus train' reads",
+    )
+    parser.add_argument(
+        "--agents", type=int, default=agents, metavar="N", help="number of agents of a graph by its shape"
+    )
+    parser.add_argument("--directed", action="store_true", help="an edge list's source is heard by its target alone")
+    parser.add_argument("--normalize", action="store_true", help="divide the weights of each agent by their sum")
+    parser.add_argument("--damping", type=float, default=1.0, metavar="D", help="damping d")
+    parser.add_argument(
+        "--self-reinforcement", type=float, default=1.0, metavar="A", help="self-reinforcement alpha of the agents"
+    )
+    parser.add_argument("--saturation", default="tanh", metavar="NAME", help="saturating function S")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random initial opinions")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="a folder to write pictures (PNG, SVG) and tables (CSV) to; or one file, .png, .svg, .pdf or .csv",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
+
+
+def read_graph(args: argparse.Namespace) -> csr_array:
+    """The communication matrix, from the arguments' graph."""
+    from dissensus.dynamics import as_matrix
+
+    path = Path(args.graph)
+    if args.graph in SHAPES:
+        if args.agents < 2:
+            raise InputError(f"--agents is {args.agents}: give at least 2")
+        return as_matrix(_shape(args.graph, args.agents))
+    with_nodes = "edges" in path.name and path.with_name(path.name.replace("edges", "nodes")).is_file()
+    if path.suffix == ".csv" and not with_nodes:
+        return as_matrix(_edge_list(path, args.directed))
+    from dissensus import data
+
+    return as_matrix(data.load(args.graph).graph)
+
+
+def _shape(name: str, n: int) -> csr_array:
+    import numpy as np
+    from scipy.sparse import coo_array
+
+    i = np.arange(n)
+    if name == "grid":
+        width = ceil(sqrt(n))
+        right, below = i[(i % width < width - 1) & (i + 1 < n)], i[i + width < n]
+        pairs = np.concatenate([np.stack([right, right + 1]), np.stack([below, below + width])], axis=1)
+    elif name == "path":
+        pairs = np.stack([i[:-1], i[1:]])
+    elif name == "cycle":
+        pairs = np.stack([i, (i + 1) % n]) if n > 2 else np.array([[0], [1]])
+    elif name == "complete":
+        pairs = np.stack(np.triu_indices(n, 1))
+    elif name == "star":
+        pairs = np.stack([np.zeros(n - 1, dtype=int), i[1:]])
+    else:
+        pairs = _preferential(n, 2)
+    matrix = coo_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(n, n)).tocsr()
+    return matrix + matrix.T
+
+
+def _preferential(n: int, m: int) -> np.ndarray:
+    """Barabasi and Albert's graph: every new agent joins m others, drawn in proportion to their degrees. Fixed seed."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    start = min(m, n - 1)
+    pairs = [(k, start) for k in range(start)]
+    ends = [end for pair in pairs for end in pair]
+    for new in range(start + 1, n):
+        chosen: set[int] = set()
+        while len(chosen) < start:
+            chosen.add(ends[rng.integers(len(ends))])
+        for old in sorted(chosen):
+            pairs.append((old, new))
+            ends += [old, new]
+    return np.array(pairs).T
+
+
+def _edge_list(path: Path, directed: bool) -> csr_array:
+    """An edge list as a matrix; agents are numbered as they first appear, or by their names if these are 0 to n - 1."""
+    import numpy as np
+    from scipy.sparse import coo_array
+
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(stream), 1) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{path} cannot be read as CSV ({error}): save an edge list as comma-separated text"
+        ) from error
+    if rows and rows[0][1][:2] == ["source", "target"]:
+        rows = rows[1:]
+    if not rows:
+        raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
+    entries: dict[tuple[str, str], float] = {}
+    for line, row in rows:
+        weight = _number(row[2]) if len(row) > 2 and row[2] else 1.0
+        if len(row) not in (2, 3) or "" in row[:2] or weight is None:
+            raise InputError(f"{path}, line {line}: {','.join(row)[:60]!r} is not an edge: write source,target,weight")
+        entries[row[1], row[0]] = weight
+    if not directed:
+        # A line of its own for the way back has the last word.
+        entries = {(i, k): weight for (k, i), weight in entries.items()} | entries
+    names = list(dict.fromkeys(name for _, row in rows for name in row[:2]))
+    if set(names) == {str(k) for k in range(len(names))}:
+        names.sort(key=int)
+    index = {name: k for k, name in enumerate(names)}
+    places = np.array([(index[target], index[source]) for target, source in entries]).T
+    return coo_array((list(entries.values()), (places[0], places[1])), shape=(len(names), len(names))).tocsr()
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def layout(args: argparse.Namespace, matrix: csr_array) -> np.ndarray:
+    """Where to draw the agents, [n, 2]: a grid as a grid, small graphs by springs, others on a circle."""
+    import numpy as np
+
+    n = matrix.shape[0]
+    if args.graph == "grid":
+        width = ceil(sqrt(n))
+        return np.stack([np.arange(n) % width, -(np.arange(n) // width)], axis=1).astype(float)
+    if n <= 500 and args.graph not in ("cycle", "complete"):
+        try:
+            import networkx
+        except ImportError:
+            pass
+        else:
+            places = networkx.spring_layout(networkx.from_scipy_sparse_array(abs(matrix)), seed=1, iterations=200)
+            return np.array([places[k] for k in range(n)])
+    angle = 2.0 * np.pi * np.arange(n) / n
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def edges_of(matrix: csr_array) -> np.ndarray:
+    """Pairs of joined agents, each once, [2, edges]."""
+    import numpy as np
+
+    row, col = abs(matrix + matrix.T).tocoo().coords
+    return np.stack([row[row < col], col[row < col]])
+
+
+def outputs(text: str | None, stem: str, tables: Sequence[str]) -> tuple[list[Path], dict[str, Path]]:
+    """Files for pictures, and for each table, from the -o argument; refused before any work where they cannot be."""
+    if text is None:
+        return [], {}
+    path = Path(text)
+    if path.suffix in (".png", ".svg", ".pdf"):
+        return [path], {}
+    if path.suffix == ".csv":
+        return [], {tables[0]: path}
+    if path.exists() and not path.is_dir():
+        raise InputError(
+            f"-o {path} is a file without a known ending: give a folder, or a .png, .svg, .pdf or .csv file"
+        )
+    return [path / f"{stem}.png", path / f"{stem}.svg"], {name: path / f"{name}.csv" for name in tables}
+
+
+def need_matplotlib(pictures: Sequence[Path]) -> None:
+    """Refuse pictures before any work where they cannot be drawn."""
+    from importlib.util import find_spec
+
+    from dissensus.errors import missing_extra
+
+    if pictures and find_spec("matplotlib") is None:
+        raise missing_extra("matplotlib", "plot")
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table in full precision, with one header line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -1,0 +1,290 @@
+"""Opinions as pictures: bifurcation diagrams beside the agents of a graph, and opinions over time. By matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dissensus.errors import InputError, missing_extra
+from dissensus.report._figure import _STYLE as STYLE
+from dissensus.report._theme import LIGHT
+
+_FORMATS = (".png", ".svg", ".pdf")
+# More edges than this are left out of a drawing, where they would be one grey area.
+_MOST_EDGES = 20_000
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A bifurcation diagram.
+
+    Attributes:
+        title: shown above.
+        branches: (u, z, stable) for each branch, three arrays of one length.
+        critical: u*, marked on the axis.
+        reduced: branches of the one-dimensional equation, drawn thinly behind.
+        marks: (label, u, z at the start, z at the end) of the simulations shown beside.
+        folds: (u, z) of the folds.
+    """
+
+    title: str
+    branches: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    critical: float
+    reduced: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]] = ()
+    marks: Sequence[tuple[str, float, float, float]] = ()
+    folds: Sequence[tuple[float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One simulation.
+
+    Attributes:
+        title: shown above.
+        times: [steps]
+        states: one opinion an agent, [steps, n].
+        note: a line below the title.
+    """
+
+    title: str
+    times: np.ndarray
+    states: np.ndarray = field(repr=False)
+    note: str = ""
+
+
+def draw_bifurcation(
+    files: Sequence[Path],
+    diagrams: Sequence[Diagram],
+    panels: Sequence[Panel],
+    edges: np.ndarray,
+    positions: np.ndarray,
+) -> None:
+    """Write diagrams (a column on the left) and panels (two a row on the right) to PNG, SVG or PDF files.
+
+    Args:
+        files: where to; the suffix is the format.
+        diagrams: drawn with stable branches solid and unstable ones dashed.
+        panels: each the agents on the graph, coloured by their last opinion, and all opinions over time.
+        edges: [2, edges]
+        positions: of the agents, [n, 2].
+    """
+    rows = max(len(diagrams), (len(panels) + 1) // 2, 1)
+    with _figure(files, (12.4 if panels else 4.4, 3.0 * rows)) as figure:
+        room = {"top": 1.0 - 0.27 / (3.0 * rows), "bottom": 0.48 / (3.0 * rows), "hspace": 0.36}
+        grid = figure.add_gridspec(
+            len(diagrams), 1, left=0.05 if panels else 0.14, right=0.3 if panels else 0.97, **room
+        )
+        for row, diagram in enumerate(diagrams):
+            _draw_diagram(figure.add_subplot(grid[row]), diagram)
+        if panels:
+            _draw_panels(figure, panels, edges, positions, left=0.34, room=room)
+
+
+def draw_simulation(files: Sequence[Path], panels: Sequence[Panel], edges: np.ndarray, positions: np.ndarray) -> None:
+    """Write one panel for each option, see :func:`draw_bifurcation`."""
+    rows = (len(panels) + 1) // 2
+    with _figure(files, (8.4 if len(panels) > 1 else 5.0, 3.0 * rows)) as figure:
+        room = {"top": 1.0 - 0.27 / (3.0 * rows), "bottom": 0.48 / (3.0 * rows), "hspace": 0.36}
+        _draw_panels(figure, panels, edges, positions, left=0.02, room=room)
+
+
+class _figure:
+    """A matplotlib figure in the house style, saved to files at the end; equal data give equal files."""
+
+    def __init__(self, files: Sequence[Path], size: tuple[float, float]) -> None:
+        for file in files:
+            if file.suffix not in _FORMATS:
+                raise InputError(f"{file}: the format {file.suffix or 'without suffix'} is not one of {_FORMATS}")
+        try:
+            import matplotlib as mpl
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise missing_extra("matplotlib", "plot") from error
+        self.files = files
+        self.context: Any = mpl.rc_context(STYLE)
+        self.context.__enter__()
+        self.figure = Figure(figsize=size)
+
+    def __enter__(self) -> Any:
+        return self.figure
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            for file in self.files if kind is None else ():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                unchanging = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+                self.figure.savefig(file, dpi=200, metadata=unchanging[file.suffix])
+        finally:
+            self.context.__exit__(None, None, None)
+
+
+_SOLID: Any = {"linestyle": "-", "linewidth": 1.9, "color": LIGHT["s0"]}
+_DASHED: Any = {"linestyle": (0, (3.2, 2)), "linewidth": 1.3, "color": LIGHT["muted"]}
+_FOLD: Any = {"marker": "D", "color": LIGHT["s0"], "markerfacecolor": "white", "markersize": 4, "linestyle": ""}
+_REDUCED: Any = {"linewidth": 3.4, "color": LIGHT["faint"]}
+
+
+def _draw_diagram(ax: Any, diagram: Diagram) -> None:
+    _plain(ax)
+    ax.axhline(0.0, color=LIGHT["grid"], linewidth=0.8, zorder=0)
+    ax.axvline(diagram.critical, color=LIGHT["faint"], linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
+    for u, z, stable in diagram.reduced:
+        for run, solid in _runs(stable):
+            ax.plot(u[run], z[run], linestyle="-" if solid else (0, (1.2, 0.8)), zorder=1, **_REDUCED)
+    for u, z, stable in diagram.branches:
+        for run, solid in _runs(stable):
+            ax.plot(u[run], z[run], zorder=2, **(_SOLID if solid else _DASHED))
+    for fold in diagram.folds:
+        ax.plot(*fold, zorder=3, **_FOLD)
+    drawn = [*diagram.branches, *diagram.reduced]
+    longest = max(float(branch[0].max()) for branch in drawn)
+    highest = (
+        max([float(np.abs(branch[1]).max()) for branch in drawn] + [abs(mark[2]) for mark in diagram.marks]) or 1.0
+    )
+    for mark in diagram.marks:
+        _draw_mark(ax, diagram, mark, longest, highest)
+    ax.set_xlim(0.0, longest)
+    ax.set_ylim(-1.12 * highest, 1.12 * highest)
+    ax.set_xlabel("attention u")
+    ax.set_ylabel("weighted average opinion z")
+    ax.set_title(diagram.title, loc="left", fontsize=9)
+    place = {"textcoords": "offset points", "ha": "right", "va": "top"}
+    ax.annotate("u*", (diagram.critical, 1.12 * highest), (-3, 0), color=LIGHT["muted"], **place)
+    _legend(ax, diagram)
+
+
+def _draw_mark(
+    ax: Any, diagram: Diagram, mark: tuple[str, float, float, float], longest: float, highest: float
+) -> None:
+    """A dot where a simulation starts, and an arrow to where it ends unless that is the same place."""
+    label, u, start, end = mark
+    if abs(end - start) > 0.04 * highest:
+        arrow = {"arrowstyle": "-|>", "color": LIGHT["s1"], "linewidth": 1.1, "shrinkA": 3, "shrinkB": 0}
+        ax.annotate("", (u, end), (u, start), arrowprops=arrow, zorder=4)
+    ax.plot(u, start, "o", color=LIGHT["s1"], markersize=4.5, zorder=5)
+    side = _freer_side(diagram, u / longest, start / highest, longest, highest)
+    place = {"xytext": (6 * side, 2), "textcoords": "offset points", "ha": "left" if side > 0 else "right"}
+    ax.annotate(f"({label})", (u, start), color=LIGHT["s1"], fontweight="bold", zorder=6, **place)
+
+
+def _freer_side(diagram: Diagram, x: float, y: float, longest: float, highest: float) -> int:
+    """-1 or 1: the side of a point, in shares of the axes, from which the branches keep the larger distance."""
+    u = np.concatenate([branch[0] for branch in diagram.branches]) / longest
+    z = np.concatenate([branch[1] for branch in diagram.branches]) / highest
+    left, right = (float(np.hypot(u - x - side * 0.06, 0.5 * (z - y)).min()) for side in (-1, 1))
+    return 1 if right >= left else -1
+
+
+def _legend(ax: Any, diagram: Diagram) -> None:
+    from matplotlib.lines import Line2D
+
+    entries = [Line2D([], [], label="stable", **_SOLID), Line2D([], [], label="unstable", **_DASHED)]
+    if diagram.folds:
+        entries.append(Line2D([], [], label="fold", **_FOLD))
+    if diagram.reduced:
+        entries.append(Line2D([], [], label="one-dimensional reduction", **_REDUCED))
+    ax.legend(handles=entries, frameon=False, fontsize=7.5, loc="lower left", labelspacing=0.3, borderaxespad=0.1)
+
+
+def _draw_panels(
+    figure: Any,
+    panels: Sequence[Panel],
+    edges: np.ndarray,
+    positions: np.ndarray,
+    *,
+    left: float,
+    room: dict[str, float],
+) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    # Grey in the middle, so that neutral agents are seen on white, and clear colours soon after.
+    shades = [LIGHT["s0"], "#4c93d9", "#cdd2d7", "#f08a52", LIGHT["s1"]]
+    colours = LinearSegmentedColormap.from_list("opinion", shades)
+    limit = max(float(np.abs(panel.states).max()) for panel in panels) or 1.0
+    paint = ScalarMappable(Normalize(-limit, limit), colours)
+    columns = min(2, len(panels))
+    width = figure.get_figwidth()
+    grid = figure.add_gridspec(
+        (len(panels) + 1) // 2, columns, left=left, right=1.0 - 0.88 / width, wspace=0.1 if columns > 1 else 0.0, **room
+    )
+    for index, panel in enumerate(panels):
+        cell = grid[index // columns, index % columns].subgridspec(1, 2, width_ratios=(1.2, 1.0), wspace=0.24)
+        agents = figure.add_subplot(cell[0])
+        _draw_agents(agents, panel, edges, positions, paint)
+        _draw_curves(figure.add_subplot(cell[1]), panel, limit, paint)
+    height = room["top"] - room["bottom"]
+    bar = figure.colorbar(
+        paint, cax=figure.add_axes((1.0 - 0.72 / width, room["bottom"] + 0.15 * height, 0.1 / width, 0.7 * height))
+    )
+    bar.set_label("opinion", labelpad=1)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2, width=0.6)
+
+
+def _draw_agents(ax: Any, panel: Panel, edges: np.ndarray, positions: np.ndarray, paint: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    n = len(positions)
+    if edges.shape[1] <= _MOST_EDGES:
+        lines = LineCollection(list(positions[edges.T]), colors=LIGHT["faint"], linewidths=0.5, zorder=1)
+        ax.add_collection(lines)
+    size = float(np.clip(3200.0 / n, 2.0, 60.0))
+    colours = paint.to_rgba(panel.states[-1])
+    ax.scatter(*positions.T, s=size, c=colours, edgecolors="white", linewidths=0.3, zorder=2)
+    ax.set_aspect("equal")
+    ax.margins(0.06)
+    ax.axis("off")
+    ax.set_title(panel.title, loc="left", fontsize=9)
+    ax.text(0.0, -0.03, panel.note, transform=ax.transAxes, color=LIGHT["muted"], va="top")
+
+
+def _draw_curves(ax: Any, panel: Panel, limit: float, paint: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    _plain(ax)
+    points = np.stack([np.broadcast_to(panel.times[:, None], panel.states.shape), panel.states], axis=-1)
+    segments = np.stack([points[:-1], points[1:]], axis=2)  # [steps - 1, n, 2 ends, 2]
+    middle = 0.5 * (panel.states[:-1] + panel.states[1:])
+    lines = LineCollection(
+        list(segments.reshape(-1, 2, 2)),
+        colors=paint.to_rgba(middle.ravel()),
+        linewidths=float(np.clip(30.0 / panel.states.shape[1], 0.5, 1.1)),
+        alpha=0.85,
+        rasterized=True,
+    )
+    ax.axhline(0.0, color=LIGHT["grid"], linewidth=0.8, zorder=0)
+    ax.add_collection(lines)
+    first, last = float(panel.times[0]), float(panel.times[-1])
+    if not np.allclose(np.diff(panel.times), (last - first) / (len(panel.times) - 1)):
+        # Times that grow by a factor: a logarithmic axis, on which the state at time zero has no place.
+        first = float(panel.times[panel.times > 0][0])
+        ax.set_xscale("log")
+        decades = 10.0 ** np.arange(np.ceil(np.log10(first)), np.floor(np.log10(last)) + 1)
+        ax.set_xticks(decades, [f"{decade:g}" for decade in decades])
+        ax.minorticks_off()
+    ax.set_xlim(first, last)
+    ax.set_ylim(-1.05 * limit, 1.05 * limit)
+    ax.set_xlabel("time", labelpad=1)
+    ax.tick_params(labelsize=7.5)
+
+
+def _plain(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(length=2.5, width=0.6)
+    ax.locator_params(axis="y", nbins=5, steps=[1, 2, 5, 10])
+
+
+def _runs(stable: np.ndarray) -> list[tuple[slice, bool]]:
+    """Stretches of equal stability between neighbours; a stretch between two points is stable if both are."""
+    pairs = (stable[:-1] & stable[1:]).tolist()
+    runs, first = [], 0
+    for index in range(1, len(pairs) + 1):
+        if index == len(pairs) or pairs[index] != pairs[first]:
+            runs.append((slice(first, index + 1), pairs[first]))
+            first = index
+    return runs
