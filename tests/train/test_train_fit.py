@@ -130,6 +130,19 @@ def test_options_of_the_model_are_checked_before_any_work():
     check(quick(model__option_attention="node"))
 
 
+@pytest.mark.parametrize("model", nn.names())
+def test_every_model_of_the_registry_trains_repeatably(model):
+    config = quick(model, train__epochs=2)
+    first, second = execute(config.as_dict()), execute(config.as_dict())
+    assert runs.key(first)  # JSON-able, options of the model included
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def test_sources_are_the_training_nodes_of_the_split():
+    result = fit(quick("grand++-l", data__split=3, train__epochs=1))
+    assert torch.equal(result.model.sources, result.dataset.split(3).train_mask)
+
+
 def test_the_node_count_is_filled_in_from_the_data():
     result = fit(quick(model__option_attention="node", train__epochs=2))
     assert result.model.config["num_nodes"] == 34

@@ -98,12 +98,26 @@ def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_
     answer("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "any")
     bound = ("--set", "model.option_attention=node")
     answer("train", graph, *QUICK, *bound, "--splits", "1", "--save", tmp_path / "bound")
+    sources = (
+        "--preset",
+        "none",
+        "--model",
+        "grand++-l",
+        "--epochs",
+        2,
+        "--splits",
+        "1",
+        "--save",
+        tmp_path / "sources",
+    )
+    answer("train", graph, *sources)
     write_graph(tmp_path / "wide.npz", features=6)
     write_graph(tmp_path / "large.npz", nodes=61)
     out = tmp_path / "out.csv"
     for folder, name, message in (
         ("any", "wide.npz", "6 features a node, and the model was trained on 5"),
         ("bound", "large.npz", "option_attention=gram"),
+        ("sources", "large.npz", "bound to the 60"),
         ("any", "none.npz", "does not exist"),
         ("nothing", "graph.npz", "holds no trained model"),
     ):
@@ -111,7 +125,8 @@ def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_
         assert code == 1
         assert message in err
     assert not out.exists()
-    assert call("predict", tmp_path / "bound", graph, "-o", out)[0] == 0
+    for folder in ("bound", "sources"):
+        assert call("predict", tmp_path / folder, graph, "-o", out)[0] == 0
     assert call("predict", tmp_path / "any", graph, "--json")[0] == 1
     assert call("predict", tmp_path / "any", graph, "-o", tmp_path / "no" / "out.csv")[0] == 1
 

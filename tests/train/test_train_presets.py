@@ -72,6 +72,34 @@ def test_bimp_has_the_settings_of_the_paper(dataset):
     assert read_preset("paper", dataset, "bimp") == expected
 
 
+# T, width, heads, their width, kind, tolerance scale, optimiser, rate, decay, input dropout, dropout, epochs
+GRAND = {
+    "cora": (18.295, 80, 8, 128, "scaled_dot", 822, "adamax", 0.0229, 0.00508, 0.5, 0.047, 100),
+    "citeseer": (7.874, 80, 8, 32, "exp_kernel", 2.9, "adam", 0.00864, 0.1, 0.68, 0.749, 250),
+    "pubmed": (12.942, 128, 1, 16, "cosine", 1991, "adamax", 0.0147, 0.00182, 0.5, 0.072, 600),
+    "coauthor-cs": (3.126, 16, 4, 8, "scaled_dot", 9349, "rmsprop", 0.00093, 0.0047, 0.53, 0.686, 250),
+    "computers": (3.249, 128, 4, 64, "scaled_dot", 127, "adam", 0.00353, 0.0077, 0.6, 0.087, 100),
+    "photo": (3.582, 64, 4, 64, "pearson", 2087, "adam", 0.00556, 0.0047, 0.43, 0.465, 100),
+    "ogbn-arxiv": (3.676, 162, 2, 32, "scaled_dot", 11354, "rmsprop", 0.00545, 0, 0, 0.116, 100),
+}
+
+
+@pytest.mark.parametrize("dataset", GRAND)
+def test_grand_has_its_published_settings(dataset):
+    time, width, heads, keys, kind, scale, optimizer, lr, decay, input_dropout, dropout, epochs = GRAND[dataset]
+    for model in ("grand-l", "grand-aa-rw", "grand++-aa", "kuramoto", "graphcon-tran"):
+        found = read_preset("paper", dataset, model)
+        options = found["model"]
+        assert (options["time"], options["hidden_channels"], options["heads"]) == (time, width, heads)
+        assert (options["attention_channels"], options["attention"], options["method"]) == (keys, kind, "dopri5")
+        assert (options["input_dropout"], options["dropout"]) == (input_dropout, dropout)
+        assert (options["atol"], options["rtol"]) == (pytest.approx(scale * 1e-7), pytest.approx(scale * 1e-9))
+        squareplus = dataset in ("cora", "citeseer", "pubmed", "coauthor-cs")
+        assert options["normalizer"] == ("squareplus" if squareplus else "softmax")
+        assert found["train"] == {"epochs": epochs, "optimizer": optimizer, "lr": lr, "weight_decay": decay}
+    assert read_preset("paper", dataset, "grand-l")["model"]["source"] is (dataset in ("cora", "citeseer", "pubmed"))
+
+
 def test_both_cornells_have_the_same():
     assert read_preset("paper", "cornell", "bimp") == read_preset("paper", "cornell-geomgcn2020", "bimp")
 
@@ -80,7 +108,7 @@ def test_every_preset_makes_a_model():
     from dissensus.data import names
 
     files = sorted(file for file in ROOT.glob("*/*.toml") if file.parent.name != "spaces")
-    assert len(files) >= 11
+    assert len(files) >= 12
     for file in [*files, ROOT / "default.toml"]:
         dataset = "karate" if file.stem == "default" else file.stem
         assert dataset in names()

@@ -90,13 +90,20 @@ def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
             f"{graph} has {width} features a node, and the model was trained on {wanted}: give a graph with the same "
             "features, or train on this one"
         )
-    bound, nodes = saved.model.config.get("num_nodes"), dataset.graph.num_nodes
+    bound, nodes = _bound(saved.model), dataset.graph.num_nodes
     if bound not in (None, nodes):
         raise InputError(
-            f"{graph} has {nodes} nodes, and the model is bound to {bound} of one graph: train one that works on any "
-            "graph, with --set model.option_attention=gram"
+            f"{graph} has {nodes} nodes, and the model is bound to the {bound} of the graph it was trained on: train "
+            "one that works on any graph, such as bimp with --set model.option_attention=gram"
         )
     return dataset
+
+
+def _bound(model: nn.Model) -> int | None:
+    """The node count that a model is tied to: by an option attention over nodes, or by sources among them."""
+    sources = getattr(model, "sources", None)
+    count: int | None = model.config.get("num_nodes") if sources is None else sources.numel()
+    return count
 
 
 @torch.no_grad()

@@ -106,6 +106,8 @@ def search(
                 search_alg=_algorithm(algorithm, seed),
                 scheduler=_scheduler(scheduler, len(splits)),
                 max_concurrent_trials=workers,
+                # Every new process would load torch again.
+                reuse_actors=True,
             ),
             run_config=tune.RunConfig(
                 storage_path=folder,
