@@ -1,0 +1,351 @@
+"""Studies as tables, charts, a page and a part of the README, from nothing but their rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan, nan
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from dissensus.errors import InputError
+from dissensus.report._bifurcation import Diagram, Panel, draw_bifurcation
+from dissensus.report._curves import Curves, Series
+from dissensus.report._page import Page
+from dissensus.report._table import Cell, Table, Value, paired_table
+from dissensus.studies import Details, Grid, Lines, Paired, Pitchfork, Study, Summary, View
+from dissensus.studies._bifurcation import DIAGRAMS, PANELS, lattice
+from dissensus.studies._results import ordered
+
+Row = dict[str, Any]
+Rows = Sequence[Row]
+
+_HEADINGS = {"test": "test %", "seconds": "seconds"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or chart of a study, the stem of its files, and the view it comes from."""
+
+    stem: str
+    content: Table | Curves
+    view: View
+
+
+def items(study: Study, rows: Rows) -> list[Item]:
+    """Every table and chart of a study that has something to show."""
+    found = []
+    for view in study.views:
+        for facet, part in _facets(study, view, rows):
+            content = _content(study, view, part, facet)
+            if content is not None:
+                found.append(Item(f"{view.name}-{_slug(facet)}" if facet else view.name, content, view))
+    return found
+
+
+def write_files(study: Study, rows: Rows, folder: Path) -> list[Path]:
+    """Write ``tables/*.csv`` and ``figures/*.png`` and ``*.svg`` below ``folder/STUDY``."""
+    place, written = folder / study.name, []
+    for item in items(study, rows):
+        if isinstance(item.content, Table):
+            path = place / "tables" / f"{item.stem}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(item.content.csv(), encoding="utf-8")
+            written.append(path)
+        else:
+            written += item.content.save(place / "figures" / item.stem)
+    for view in study.views:
+        if isinstance(view, Pitchfork):
+            written += _pitchfork(rows, place / "figures" / view.name)
+    return written
+
+
+def add_section(page: Page, study: Study, rows: Rows, meta: Mapping[str, Any]) -> Page:
+    """A section of the page: what was done, how it was made, all tables and charts."""
+    made = f"Made on {meta['date']} with dissensus {meta['dissensus']}, torch {meta['torch']}, {meta['cpu']}."
+    commands = "".join(f" `{line}`" for line in meta["commands"])
+    quick = "A quick look with a few epochs, to see that it works: the numbers mean nothing." if meta["quick"] else ""
+    text = "\n\n".join(filter(None, [quick, study.about, *notes(study, rows), f"{made} Commands:{commands}"]))
+    return page.add(study.title, *(item.content for item in items(study, rows)), text=text)
+
+
+def markdown(study: Study, rows: Rows, figures: str) -> str:
+    """The part of a study that belongs in a README: tables as text, charts as links below the folder ``figures``."""
+    parts = []
+    for item in items(study, rows):
+        if item.view.readme and isinstance(item.content, Table):
+            parts.append(item.content.markdown())
+        elif item.view.readme and isinstance(item.content, Curves):
+            parts.append(f"![{item.content.title}]({figures}/{study.name}/figures/{item.stem}.svg)\n")
+    return "\n".join(parts)
+
+
+def update_readme(text: str, sections: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Put ``sections`` between the markers that bear their names; the new text, and the names that were found.
+
+    A marker is ``<!-- results:NAME -->``, its end ``<!-- /results:NAME -->``.
+    """
+    found = []
+    for name, section in sections.items():
+        first, last = f"<!-- results:{name} -->", f"<!-- /results:{name} -->"
+        before, begin, rest = text.partition(first)
+        if not begin:
+            continue
+        _, end, after = rest.partition(last)
+        if not end:
+            raise InputError(f"the README has {first} without {last}: add it where the results end")
+        text = f"{before}{first}\n{section.strip()}\n{last}{after}"
+        found.append(name)
+    return text, found
+
+
+def cells(study: Study, rows: Rows, value: str) -> list[Row]:
+    """One row for each cell of a study: its coordinates, mean, spread, interval, counts and printed value."""
+    found = []
+    for names, part in _groups(study, rows, study.dimensions):
+        mean = _value(study, part, value)
+        low, high = mean.interval if mean else (nan, nan)
+        done = sum(row["status"] == "done" for row in part)
+        found.append(
+            {
+                **dict(zip(study.dimensions, names, strict=True)),
+                "mean": mean and mean.mean,
+                "std": mean and mean.std,
+                "low": low,
+                "high": high,
+                "n": mean.n if mean else 0,
+                "runs": done,
+                "failed": len(part) - done,
+                "paper": study.printed.get(part[0]),
+                "difference": mean and mean.difference,
+                "preset": part[0].get("preset"),
+            }
+        )
+    return found
+
+
+def notes(study: Study, rows: Rows) -> list[str]:
+    """What must be known beside the tables: failures, settings that are not those of the preset asked for."""
+    found = []
+    failed = [row for row in rows if row["status"] == "failed"]
+    if failed:
+        counts: dict[str, int] = {}
+        for row in failed:
+            name = " ".join(str(row.get(column)) for column in study.dimensions if row.get(column) is not None)
+            counts[name] = counts.get(name, 0) + 1
+        listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        found.append(f"Failed runs, left out of the means: {listed}. The first: {failed[0]['error']}")
+    presets = {row.get("preset") for row in rows} - {None}
+    if len(presets) > 1 and "default" in presets:
+        pairs = dict.fromkeys(f"{row['model']} on {row['dataset']}" for row in rows if row["preset"] == "default")
+        found.append(f"Not tuned, with default settings: {', '.join(pairs)}.")
+    return [*found, *(f"{note[0].upper()}{note[1:]}." for note in study.notes(rows))]
+
+
+def _content(study: Study, view: View, rows: Rows, facet: str) -> Table | Curves | None:
+    title = f"{view.title}: {facet}" if facet else view.title
+    match view:
+        case Grid():
+            return _grid(study, view, rows, title)
+        case Summary():
+            return _summary(study, view, rows, title)
+        case Details():
+            return _details(study, view, rows, title)
+        case Paired():
+            return _paired(study, view, rows, title)
+        case Lines():
+            return _lines(study, view, rows, title)
+    return None
+
+
+def _grid(study: Study, view: Grid, rows: Rows, title: str) -> Table | None:
+    columns = ordered(study, view.columns, [row[view.columns] for row in rows if row[view.columns] is not None])
+    if not columns:
+        return None
+    parts = dict(_groups(study, rows, (view.rows, view.columns)))
+    base = {column: _cell(study, parts.get((view.relative_to, column), []), view.value) for column in columns}
+    body: list[list[Cell]] = []
+    for name in ordered(study, view.rows, [row[view.rows] for row in rows]):
+        line = [_cell(study, parts.get((name, column), []), view.value) for column in columns]
+        if view.relative_to:
+            line = [_ratio(cell, base[column]) for cell, column in zip(line, columns, strict=True)]
+        body.append([str(name), *line, *([_loss(line)] if view.loss else [])])
+    headings = [view.rows, *map(str, columns), *(["loss"] if view.loss else [])]
+    best = {heading: view.best for heading in headings[1:] if heading != "loss"} if view.best else {}
+    return Table(headings, body, title, " ".join(notes(study, rows)), best)
+
+
+def _summary(study: Study, view: Summary, rows: Rows, title: str) -> Table:
+    rows = _last(rows, view.last)
+    body = [
+        [str(name), *(_cell(study, part, value) for value in view.values)]
+        for (name,), part in _groups(study, rows, (view.rows,))
+    ]
+    return Table([view.rows, *view.values.values()], body, title, " ".join(notes(study, rows)))
+
+
+def _ratio(cell: Cell, base: Cell) -> Cell:
+    if not isinstance(cell, Value) or not isinstance(base, Value):
+        return None
+    paper = None if cell.paper is None or not base.paper else cell.paper / base.paper
+    return Value(cell.mean / base.mean, paper=paper)
+
+
+def _loss(line: Sequence[Cell]) -> Cell:
+    """The best mean of a row minus its last one; unknown where the last one is."""
+    means = [cell.mean for cell in line if isinstance(cell, Value)]
+    last = line[-1]
+    return max(means) - last.mean if isinstance(last, Value) else None
+
+
+def _details(study: Study, view: Details, rows: Rows, title: str) -> Table:
+    heading = _HEADINGS.get(view.value, view.value)
+    counts = ["samples", "runs", "failed"]
+    columns = [*study.dimensions, heading, "95% from", "to", *counts, "paper", "difference", "settings"]
+    body = [
+        [
+            *(None if cell[name] is None else str(cell[name]) for name in study.dimensions),
+            cell["mean"] if cell["runs"] else "failed",
+            cell["low"],
+            cell["high"],
+            *(cell["n"], cell["runs"], cell["failed"]),
+            *(cell["paper"], cell["difference"], cell["preset"]),
+        ]
+        for cell in cells(study, rows, view.value)
+    ]
+    note = "A sample is a split, averaged over its training seeds; on a single split it is a seed."
+    return Table(columns, body, title, " ".join([note, *notes(study, rows)]))
+
+
+def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
+    rows = _last(rows, view.last)
+    results = {
+        str(name): samples
+        for (name,), part in _groups(study, rows, (view.of,))
+        if (samples := _samples(part, view.value))
+    }
+    if view.reference not in results or len(results) < 2:
+        return None
+    return paired_table(view.reference, results, title)
+
+
+def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
+    rows = [row for row in rows if row["status"] == "done"]
+    by = (view.series, view.piece) if view.piece else (view.series,)
+    series = [_series(study, view, str(name), part) for (name, *_), part in _groups(study, rows, by)]
+    if not any(isfinite(y) and (y > 0 or not view.y_log) for line in series for y in line.y):
+        return None
+    return Curves(series, view.x_label, view.y_label, title, view.x_log, view.y_log)
+
+
+def _series(study: Study, view: Lines, name: str, rows: Rows) -> Series:
+    if view.piece:
+        # In the order of the rows, because a branch may turn back.
+        points = [(row[view.x], Value(row[view.value])) for row in rows]
+    else:
+        places = _groups(study, rows, (view.x,))
+        points = [(x, _value(study, part, view.value) or Value(nan)) for (x,), part in places]
+    low, high = view.within
+    points = [(x, value) for x, value in points if low <= value.mean <= high or isnan(value.mean)]
+    bands = [value.interval for _, value in points]
+    return Series(
+        name,
+        [x for x, _ in points],
+        [value.mean for _, value in points],
+        [low for low, _ in bands],
+        [high for _, high in bands],
+        dashed=bool(view.dashed and rows[0][view.dashed]),
+    )
+
+
+def _pitchfork(rows: Rows, stem: Path) -> list[Path]:
+    rows = [row for row in rows if row["status"] == "done" and row["seed"] == rows[0]["seed"]]
+    if not rows:
+        return []
+    critical = rows[0]["critical"]
+    parts: dict[str, dict[Any, list[Row]]] = {}
+    for row in rows:
+        parts.setdefault(row["diagram"] or row["panel"], {}).setdefault(row["piece"], []).append(row)
+    panels, states = [], {}
+    for name, (attention, with_input) in PANELS.items():
+        agents = list(parts[name].values())
+        states[name] = np.array([_column(agent, "opinion") for agent in agents]).T
+        words = {0.5: "u < u*", 1.0: "u = u*", 1.5: "u > u*"}[attention]
+        title = f"({name}) {words}, {'with' if with_input else 'without'} input"
+        panels.append(Panel(title, _column(agents[0], "time"), states[name]))
+    diagrams = []
+    for name, words in DIAGRAMS.items():
+        branches = [
+            (_column(piece, "attention"), _column(piece, "z"), np.full(len(piece), not piece[0]["unstable"]))
+            for piece in parts[name].values()
+        ]
+        # On a lattice the weights of agents differ little: their plain mean marks where a panel starts and ends.
+        marks = [
+            (panel, attention * critical, float(states[panel][0].mean()), float(states[panel][-1].mean()))
+            for panel, (attention, with_input) in PANELS.items()
+            if with_input == (name == "unfolding")
+        ]
+        diagrams.append(Diagram(f"{name}, {words}", branches, critical, marks=marks))
+    side = round(len(panels[0].states[0]) ** 0.5)
+    edges = np.stack(np.triu(lattice(side)).nonzero())
+    positions = np.stack(np.divmod(np.arange(side**2), side), axis=1).astype(float)
+    files = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    draw_bifurcation(files, diagrams, panels, edges, positions)
+    return files
+
+
+def _column(rows: Rows, name: str) -> np.ndarray:
+    return np.array([row[name] for row in rows])
+
+
+def _facets(study: Study, view: View, rows: Rows) -> list[tuple[str, Rows]]:
+    if not view.facet:
+        return [("", rows)]
+    return [(str(name), part) for (name,), part in _groups(study, rows, (view.facet,)) if name is not None]
+
+
+def _groups(study: Study, rows: Rows, by: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Row]]]:
+    """Rows with equal values in some columns, in the order of the study."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.get(name) for name in by), []).append(row)
+    ranks = [
+        {value: i for i, value in enumerate(ordered(study, name, [k[n] for k in found]))} for n, name in enumerate(by)
+    ]
+    return sorted(found.items(), key=lambda item: [rank[value] for rank, value in zip(ranks, item[0], strict=True)])
+
+
+def _last(rows: Rows, column: str) -> Rows:
+    """The rows with the largest value of a column; failed ones without a value are kept, so that they are seen."""
+    if not column:
+        return rows
+    most = max((row[column] for row in rows if row[column] is not None), default=None)
+    return [row for row in rows if row[column] in (most, None)]
+
+
+def _samples(rows: Rows, value: str) -> dict[Any, float]:
+    """One number for each split, the mean over its seeds; where there is one split only, one for each seed."""
+    done = [row for row in rows if row["status"] == "done" and row[value] is not None]
+    unit = "split" if len({row["split"] for row in done}) > 1 else "seed"
+    found: dict[Any, list[float]] = {}
+    for row in done:
+        found.setdefault(row[unit], []).append(float(row[value]))
+    return {name: fmean(numbers) for name, numbers in found.items()}
+
+
+def _value(study: Study, rows: Rows, value: str) -> Value | None:
+    samples = [number for number in _samples(rows, value).values() if isfinite(number)]
+    return Value.of(samples, study.printed.get(rows[0])) if samples else None
+
+
+def _cell(study: Study, rows: Rows, value: str) -> Cell:
+    if not rows:
+        return None
+    if all(row["status"] == "failed" for row in rows):
+        return f"failed ({len(rows)})"
+    return _value(study, rows, value) or "not finite"
+
+
+def _slug(text: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in text)

@@ -1,0 +1,65 @@
+"""Accuracy over depth, all other settings fixed."""
+
+from typing import Any
+
+from dissensus.catalogue import MODELS
+from dissensus.studies._study import Row, Training
+from dissensus.studies._views import Details, Grid, Lines, Paired
+
+# Models that may learn to scale time.
+_TIME_SCALED = ("grand", "gread", "acmp")
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def at_depth(point: Row) -> dict[str, Any]:
+    """Settings of a model at a depth: so many layers, or so many Euler steps of size 1."""
+    depth = point["depth"]
+    if not MODELS[point["model"]].continuous:
+        return {"model.num_layers": depth}
+    # Selecting among other times than the end, or learning to scale time, would make it another depth.
+    fixed = {"model.learn_time_scale": False} if point["model"].startswith(_TIME_SCALED) else {}
+    steps = {"model.time": float(depth), "model.method": "euler", "model.step_size": 1.0}
+    return {**steps, **fixed, "train.select_time": False}
+
+
+DEPTH = Training(
+    name="depth",
+    title="Accuracy over depth",
+    about=(
+        "Test accuracy in per cent of models with 1 to 128 layers, or as many Euler steps of size 1; all other "
+        "settings stay those of the preset, but no model may learn to scale time. The loss is the best mean over depth "
+        "minus the mean at the greatest."
+    ),
+    models=(
+        *("bimp", "bimp-aa", "grand-l", "grand-aa", "grand++-l", "graphcon-tran", "kuramoto"),
+        *("gcn", "gcn-pairnorm", "gcn-group", "gat", "sage"),
+    ),
+    datasets=("cora", "citeseer", "pubmed"),
+    dimensions=("dataset", "model", "depth"),
+    axes={"depth": DEPTHS},
+    flags=at_depth,
+    quick_axes={"depth": (1, 8)},
+    views=(
+        Lines(
+            name="accuracy",
+            title="Accuracy over depth",
+            facet="dataset",
+            x="depth",
+            x_log=True,
+            x_label="layers, or Euler steps of size 1",
+            y_label="test accuracy (%)",
+            readme=True,
+        ),
+        Grid(
+            name="accuracy",
+            title="Test accuracy over depth, in per cent",
+            facet="dataset",
+            columns="depth",
+            loss=True,
+            shown=True,
+            readme=True,
+        ),
+        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
+        Details(name="details", title="Each mean with its 95% interval"),
+    ),
+)

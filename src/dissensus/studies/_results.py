@@ -1,0 +1,161 @@
+"""Results as files: ``STUDY/runs.csv`` with one row a run, ``STUDY/meta.json`` with how they were made."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dissensus.errors import InputError
+from dissensus.studies._study import Row, Study
+
+RUNS, META = "runs.csv", "meta.json"
+# Where a run is, not what it gave: two runs that agree in all of these and in their settings are the same.
+_PLACE = ("split", "seed")
+
+
+def write_results(folder: Path, study: Study, rows: Sequence[Row], meta: Mapping[str, Any]) -> list[Row]:
+    """Write ``folder/STUDY/runs.csv`` and ``meta.json``, and return all rows that are there now.
+
+    Rows of an earlier call stay, unless their cell has been made with other settings meanwhile, or the same run again.
+    So a table may be filled bit by bit.
+
+    Args:
+        folder: of all results.
+        study: whose.
+        rows: new ones.
+        meta: facts about them: ``command``, ``date``, ``quick``, ``settings`` (hash to configuration) and more.
+    """
+    place = folder / study.name
+    old, before = ([], {}) if not (place / RUNS).is_file() else read_results(folder, study)
+    if old and bool(before.get("quick")) != bool(meta["quick"]):
+        kind = "quick looks" if before.get("quick") else "full runs"
+        raise InputError(f"{place} holds {kind} already, which do not mix with this: give another folder with -o")
+    merged = merge_rows(study, old, rows)
+    present = {row["settings"] for row in merged}
+    settings = {**before.get("settings", {}), **meta["settings"]}
+    command = meta["command"]
+    facts = {
+        "study": study.name,
+        "title": study.title,
+        "commands": [*(line for line in before.get("commands", []) if line != command), command],
+        **{name: value for name, value in meta.items() if name not in ("command", "settings")},
+        "runs": len({_identity(row) for row in merged if row["status"] == "done"}),
+        "failed": len({_identity(row) for row in merged if row["status"] == "failed"}),
+        "splits": _spans(merged, "split"),
+        "seeds": _spans(merged, "seed"),
+        "settings": {name: value for name, value in settings.items() if name in present},
+    }
+    place.mkdir(parents=True, exist_ok=True)
+    _replace(place / RUNS, _csv(merged))
+    _replace(place / META, json.dumps(facts, indent=1) + "\n")
+    return merged
+
+
+def read_results(folder: Path, study: Study) -> tuple[list[Row], dict[str, Any]]:
+    """Rows and facts that :func:`write_results` wrote; numbers are numbers again."""
+    path = folder / study.name / RUNS
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: make it with 'dissensus reproduce {study.name} -o {folder}'")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [{name: _parse(text) for name, text in row.items()} for row in csv.DictReader(file)]
+    meta = json.loads((folder / study.name / META).read_text(encoding="utf-8"))
+    if not rows or not {"status", "settings", *_PLACE} <= rows[0].keys():
+        raise InputError(f"{path} holds no runs of a study: make it again")
+    return rows, meta
+
+
+def merge_rows(study: Study, old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """New rows, and the old ones that they do not replace, in the order of the study."""
+    made = {_identity(row) for row in new}
+    settings: dict[tuple[Any, ...], set[str]] = {}
+    for row in new:
+        settings.setdefault(_cell(study, row), set()).add(row["settings"])
+    kept = [
+        row
+        for row in old
+        if _identity(row) not in made and row["settings"] in settings.get(_cell(study, row), {row["settings"]})
+    ]
+    return sorted([*kept, *new], key=lambda row: _rank(study, row))
+
+
+def ordered(study: Study, column: str, values: Sequence[Any]) -> list[Any]:
+    """Different values of a column in the order of the study; others after them, numbers by size."""
+    return sorted(dict.fromkeys(values), key=lambda value: _position(study, column, value))
+
+
+def _rank(study: Study, row: Row) -> tuple[Any, ...]:
+    # Stable: rows of one run stay in their order.
+    cell = tuple(_position(study, name, row.get(name)) for name in study.dimensions[:2])
+    return (*cell, row["split"], row["seed"])
+
+
+def _position(study: Study, column: str, value: Any) -> tuple[int, float, str]:
+    order, text = study.order(column), str(value)
+    if text in order:
+        return order.index(text), 0.0, ""
+    if isinstance(value, int | float):
+        return len(order), float(value), ""
+    # Other names stay as they come: sorting is stable.
+    return len(order), float("inf"), ""
+
+
+def _cell(study: Study, row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in study.dimensions)
+
+
+def _identity(row: Row) -> tuple[Any, ...]:
+    return (row["settings"], *(row[name] for name in _PLACE))
+
+
+def _spans(rows: Sequence[Row], column: str) -> dict[str, str]:
+    """The splits or seeds of each dataset, as they are written on the command line."""
+    found: dict[str, set[int]] = {}
+    for row in rows:
+        found.setdefault(str(row.get("dataset", "")), set()).add(row[column])
+    return {name: span(sorted(numbers)) for name, numbers in found.items()}
+
+
+def span(numbers: Sequence[int]) -> str:
+    """Whole numbers in ascending order, neighbours as ranges.
+
+    >>> span([1, 2, 3, 7])
+    '1-3,7'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    import io
+
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: "" if value is None else value for name, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def _parse(text: str | None) -> Any:
+    if not text:
+        return None
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _replace(path: Path, text: str) -> None:
+    """The file appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

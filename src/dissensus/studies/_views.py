@@ -1,0 +1,109 @@
+"""How the rows of a study are to be shown, as plain data; :mod:`dissensus.report` draws it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What all views have.
+
+    Attributes:
+        name: of the files that it is written to.
+        title: above the table or chart.
+        value: the column that is averaged.
+        facet: a column; one table or chart for each of its values. Empty: one for all.
+        shown: whether the command prints it; the page has all.
+        readme: whether it belongs in the README.
+    """
+
+    name: str
+    title: str
+    value: str = "test"
+    facet: str = ""
+    shown: bool = False
+    readme: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid(View):
+    """A table of means over two columns, beside the printed values.
+
+    Attributes:
+        rows, columns: the two columns.
+        best: ``max`` or ``min`` sets off the best of each column; empty sets off nothing.
+        loss: a last column with the best mean of a row minus the last one.
+        relative_to: a value of ``rows``; means are divided by that row's, and so are printed values.
+    """
+
+    rows: str = "model"
+    columns: str = "dataset"
+    best: str = "max"
+    loss: bool = False
+    relative_to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(View):
+    """A table of several means side by side.
+
+    Attributes:
+        rows: one row for each value of this column.
+        values: columns to average, and their headings.
+        last: only the rows with the largest value of this column count.
+    """
+
+    rows: str = "model"
+    values: Mapping[str, str]
+    last: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details(View):
+    """A table with one row for each cell of the study: mean, 95% interval, counts, printed value, difference."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paired(View):
+    """Paired tests over common splits of one value of the column ``of`` against all others.
+
+    Attributes:
+        of: the column that is compared.
+        reference: its value that is tested against the others.
+        last: a column; only the rows with its largest value count.
+    """
+
+    of: str = "model"
+    reference: str = "bimp"
+    facet: str = "dataset"
+    last: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(View):
+    """Curves of ``value`` over ``x``, one for each value of ``series``.
+
+    Attributes:
+        x: the column along the axis.
+        series: the column that tells curves apart.
+        piece: a column that cuts a curve into pieces; empty: one piece.
+        dashed: a column; pieces in which it is true are drawn broken.
+        x_label, y_label, x_log, y_log: of the axes.
+        within: values outside this range are not drawn, so that one curve that diverges does not flatten all others.
+    """
+
+    x: str
+    series: str = "model"
+    piece: str = ""
+    dashed: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    within: tuple[float, float] = (-inf, inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pitchfork(View):
+    """The figure of bifurcation diagrams beside opinions on a square lattice, from the rows of that study."""
