@@ -2,7 +2,8 @@
 
 Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The rooms, each importing only
 the ones before it: :mod:`graph`, :mod:`dynamics`, :mod:`solve`, :mod:`nn`, :mod:`measure`, :mod:`data`, :mod:`train`,
-:mod:`runs`, :mod:`studies`, :mod:`report`. They are imported when first used, so that ``import dissensus`` is instant.
+:mod:`runs`, :mod:`tune`, :mod:`studies`, :mod:`report`. They are imported when first used, so that ``import
+dissensus`` is instant.
 """
 
 from importlib import import_module
@@ -10,9 +11,22 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_ROOMS = ("graph", "dynamics", "solve", "nn", "measure", "data", "train", "runs", "studies", "report")
+_ROOMS = ("graph", "dynamics", "solve", "nn", "measure", "data", "train", "runs", "tune", "studies", "report")
 
-__all__ = ["__version__", "data", "dynamics", "graph", "measure", "nn", "report", "runs", "solve", "studies", "train"]  # pyright: ignore
+__all__ = [
+    "__version__",
+    "data",
+    "dynamics",
+    "graph",
+    "measure",
+    "nn",
+    "report",
+    "runs",
+    "solve",
+    "studies",
+    "train",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -32,8 +32,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows a default where there is one worth showing."""
+
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=100)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        shown = action.default is not None and action.default is not False and action.default != []
+        return super()._get_help_string(action) if shown else action.help
 
 
 def _overview() -> str:

@@ -14,7 +14,7 @@ from dissensus.runs._config import Config
 from dissensus.runs._pools import Finished, Lost
 
 # No statistics sent, no warning about the accelerators of tasks that ask for none.
-_RAY_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+RAY_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class Ray:
@@ -27,7 +27,7 @@ class Ray:
         address = address or os.environ.get("RAY_ADDRESS")
         try:
             # Ray reads these when it is imported.
-            for name, value in _RAY_ENVIRONMENT.items():
+            for name, value in RAY_ENVIRONMENT.items():
                 os.environ.setdefault(name, value)
             if address is None:
                 # A cluster for this driver alone has no business on the network: loopback, as elsewhere than on Linux.
@@ -39,7 +39,7 @@ class Ray:
         self._target, self._workers, self._threads = target, workers, threads
         self._connected = not ray.is_initialized()
         if self._connected:
-            _connect(ray, address, None if workers is None else workers * threads)
+            connect(ray, address, None if workers is None else workers * threads)
             sys.stdout = _QuietStdout(sys.stdout)
         # Retries are the driver's decision, as for every pool.
         self._call: Callable[..., Any] = ray.remote(num_cpus=threads, max_retries=0)(_call_on_node).remote
@@ -121,7 +121,7 @@ def _call_on_node(path: list[str], target: str, config: Config, threads: int) ->
     return call(target, config, threads)
 
 
-def _connect(ray: Any, address: str | None, cores: int | None) -> None:
+def connect(ray: Any, address: str | None, cores: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:

@@ -14,7 +14,7 @@ from typing import Any
 from dissensus.errors import DissensusError, InputError, missing_extra, one_of
 from dissensus.runs import Record, Store, grid, key
 from dissensus.runs._call import call
-from dissensus.runs._ray import _RAY_ENVIRONMENT, _connect
+from dissensus.runs._ray import RAY_ENVIRONMENT, connect
 from dissensus.train import TARGET, Config
 from dissensus.tune._space import Space
 
@@ -219,7 +219,7 @@ def _tune(address: str | None, cores: int | None) -> Iterator[Any]:
     """Ray Tune on a cluster that is connected to, or started, for the time of the block."""
     address = address or os.environ.get("RAY_ADDRESS")
     # Ray reads these when it is imported.
-    for name, value in (_RAY_ENVIRONMENT | _TUNE_ENVIRONMENT).items():
+    for name, value in (RAY_ENVIRONMENT | _TUNE_ENVIRONMENT).items():
         os.environ.setdefault(name, value)
     if address is None:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -232,7 +232,7 @@ def _tune(address: str | None, cores: int | None) -> Iterator[Any]:
     with redirect_stdout(sys.stderr):
         connected = not ray.is_initialized()
         if connected:
-            _connect(ray, address, cores)
+            connect(ray, address, cores)
         try:
             yield tune
         finally:
