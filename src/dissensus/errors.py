@@ -27,7 +27,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     "unknown model 'bmip': did you mean 'bimp'? Known: bimp, gcn"
     """
     names = list(known)
-    near = get_close_matches(str(name), names, n=1)
+    near = get_close_matches(str(name).lower(), names, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return InputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}")
 

@@ -9,9 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 from dissensus import __version__
-from dissensus.errors import DissensusError
+from dissensus.errors import DissensusError, unknown
 
 # command -> (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -59,9 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dissensus {__version__}")
-    parser.add_argument("command", choices=list(COMMANDS), metavar="COMMAND", help="one of the commands below")
+    parser.add_argument("command", metavar="COMMAND", help="one of the commands below")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    if not argv:
+        parser.print_help(sys.stderr)
+        return 2
     called = parser.parse_args(argv)
+    if called.command not in COMMANDS:
+        parser.error(str(unknown("command", called.command, COMMANDS)))
 
     module = import_module(f"{__name__}.{COMMANDS[called.command][0]}")
     command = argparse.ArgumentParser(
@@ -69,8 +75,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     module.configure(command)
     args = command.parse_args(called.arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # equations must not stop a terminal that lacks their letters
     try:
-        return int(module.run(args))
+        code = int(module.run(args))
+        sys.stdout.flush()
+        return code
     except DissensusError as error:
         print(f"dissensus: error: {error}", file=sys.stderr)
         return 1
@@ -78,5 +89,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\ninterrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()
+        # The reader has gone (head, less): what is left to write must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -8,12 +8,14 @@ from dissensus.catalogue import MODELS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the catalogue; needs no torch."""
     if args.json:
-        print(json.dumps({name: asdict(info) for name, info in MODELS.items()}, ensure_ascii=False))
+        print(json.dumps({name: asdict(info) for name, info in MODELS.items()}))
         return 0
     width = max(map(len, MODELS))
     for info in MODELS.values():

@@ -1,0 +1,163 @@
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from dissensus import __version__, cli
+from dissensus.catalogue import MODELS
+from dissensus.errors import InputError
+
+
+def call(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dissensus", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A command named ``probe`` whose ``run`` a test may replace."""
+    module = types.ModuleType("dissensus.cli.probe", "Probe something.")
+    module.configure = lambda parser: parser.add_argument("--size", type=int, default=3, help="how much")
+    module.run = lambda args: print(args.size) or 0
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(cli.COMMANDS, "probe", ("probe", "probe something"))
+    return module
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["models"], ["models", "--json"], ["models", "--help"], ["data"]])
+def test_torch_is_not_imported(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom dissensus.cli import main\n"
+        f"try:\n    code = main({arguments!r})\nexcept SystemExit as end:\n    code = end.code\n"
+        "heavy = {'torch', 'torch_geometric', 'scipy', 'numpy', 'matplotlib'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy), code, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "HEAVY [] 0" in done.stderr
+    assert done.stdout
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, dissensus; print(dissensus.__version__, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [__version__, "False"]
+
+
+def test_help_names_every_command() -> None:
+    done = call("--help")
+    assert done.returncode == 0
+    for name, (_, text) in cli.COMMANDS.items():
+        assert f"  {name}" in done.stdout
+        assert text in done.stdout
+
+
+def test_version() -> None:
+    done = call("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, f"dissensus {__version__}")
+
+
+def test_models() -> None:
+    done = call("models")
+    assert done.returncode == 0
+    for info in MODELS.values():
+        assert info.equation in done.stdout
+        assert info.source in done.stdout
+
+
+def test_models_json_is_one_object() -> None:
+    done = call("models", "--json")
+    facts = json.loads(done.stdout)
+    assert list(facts) == list(MODELS)
+    assert facts["bimp"]["equation"] == MODELS["bimp"].equation
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_greek_letters() -> None:
+    done = call("models", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "bimp" in done.stdout
+    done = call("models", "--json", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert json.loads(done.stdout)["bimp"]["equation"] == MODELS["bimp"].equation
+
+
+def test_a_reader_that_has_gone() -> None:
+    for arguments in (["models"], ["models", "--json"]):
+        read, write = os.pipe()
+        os.close(read)
+        command = [sys.executable, "-m", "dissensus", *arguments]
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+        os.close(write)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["modles"])
+    assert ended.value.code == 2
+    assert "unknown command 'modles': did you mean 'models'? Known: " in capsys.readouterr().err
+
+
+def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    printed = capsys.readouterr()
+    assert "commands:" in printed.err
+    assert printed.out == ""
+
+
+def test_unknown_argument() -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["models", "--jsn"])
+    assert ended.value.code == 2
+
+
+def test_arguments_reach_the_command(command: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["probe", "--size", "7"]) == 0
+    assert capsys.readouterr().out == "7\n"
+
+
+def test_exit_code_of_the_command(command: types.ModuleType) -> None:
+    command.run = lambda args: 5
+    assert cli.main(["probe"]) == 5
+
+
+def test_help_of_a_command_shows_its_docstring_and_defaults(
+    command: types.ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["probe", "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "Probe something." in text
+    assert "how much (default: 3)" in text
+
+
+def test_errors_are_one_line(command: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(args: object) -> int:
+        raise InputError("x is wrong: make it right")
+
+    command.run = run
+    assert cli.main(["probe"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "dissensus: error: x is wrong: make it right\n"
+    assert printed.out == ""
+
+
+def test_bugs_keep_their_traceback(command: types.ModuleType) -> None:
+    def run(args: object) -> int:
+        raise ZeroDivisionError
+
+    command.run = run
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["probe"])
+
+
+def test_interrupt(command: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(args: object) -> int:
+        raise KeyboardInterrupt
+
+    command.run = run
+    assert cli.main(["probe"]) == 130
+    assert "interrupted" in capsys.readouterr().err
