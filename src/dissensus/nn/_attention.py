@@ -22,8 +22,9 @@ class CommunicationAttention(torch.nn.Module):
     .. math::
         a_{ik} = \operatorname{mean}_h \operatorname{softmax}_k s(W_K x_i, W_Q x_k)
 
-    with the score s of ``kind``: ``scaled_dot`` :math:`\langle a, b\rangle/\sqrt{d_k}`; ``cosine``; ``pearson``, the cosine of
-    the centred vectors; ``exp_kernel`` :math:`\sigma^2 \exp(-\|a-b\|^2 / 2\ell^2)` with learnable :math:`\sigma, \ell`.
+    with the score s of ``kind``: ``scaled_dot`` :math:`\langle a, b\rangle/\sqrt{d_k}`; ``cosine``; ``pearson``, the
+    cosine of the centred vectors; ``exp_kernel`` :math:`\sigma^2 \exp(-\|a-b\|^2 / 2\ell^2)` with learnable
+    :math:`\sigma, \ell`.
 
     Args:
         channels: width of the node states.
@@ -85,7 +86,9 @@ class CommunicationAttention(torch.nn.Module):
         scores = self.scores(x, pattern)
         if self.normalizer == "softmax":
             return row_softmax(pattern, scores, weight).mean(1)
-        positive = 0.5 * (scores + torch.sqrt(scores.square() + 4.0))
+        # (s + r)/2 with r = sqrt(s^2 + 4); for negative s its equal 2/(r - s), which cannot cancel to zero
+        larger = 0.5 * (scores.abs() + torch.sqrt(scores.square() + 4.0))
+        positive = torch.where(scores < 0, 1.0 / larger, larger)
         return row_normalize(pattern, positive if weight is None else positive * weight.unsqueeze(1)).mean(1)
 
 
@@ -97,12 +100,12 @@ class OptionAttention(torch.nn.Module):
 
     - ``node``, the paper's: keys and queries from an option's n opinions, :math:`K = X^\top W_K`. Ties the model to one
       graph's node count and node order.
-    - ``gram``: from the option's row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. Invariant to the order of nodes, and at
-      home on any graph; in a batch each graph has its own.
+    - ``gram``: from the option's row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. Invariant to the order of
+      nodes, and at home on any graph; in a batch each graph has its own.
     - ``identity``: :math:`A_o = I`, the sharp limit.
 
-    The learnable bias :math:`\beta` on an option's own score makes the matrix as sharp as the data want: near uniform, only
-    the mean over options is critical; the sharper, the more directions are.
+    The learnable bias :math:`\beta` on an option's own score makes the matrix as sharp as the data want: near uniform,
+    only the mean over options is critical; the sharper, the more directions are.
 
     Args:
         kind: one of the above.
@@ -128,13 +131,14 @@ class OptionAttention(torch.nn.Module):
         self.heads, self.head_channels = heads, attention_channels // heads
         if kind == "identity":
             return
-        if kind == "node" and num_nodes is None:
+        if kind == "node" and (num_nodes is None or num_nodes < 1):
             raise InputError(
-                "option_attention='node' needs num_nodes: give the node count of your graph, or use 'gram'"
+                f"option_attention='node' needs num_nodes, not {num_nodes}: give the node count of your graph, or use "
+                "'gram'"
             )
-        width = num_nodes if kind == "node" else channels
-        self.key = torch.nn.Linear(width or 0, attention_channels, bias=False)
-        self.query = torch.nn.Linear(width or 0, attention_channels, bias=False)
+        width = num_nodes if kind == "node" and num_nodes else channels
+        self.key = torch.nn.Linear(width, attention_channels, bias=False)
+        self.query = torch.nn.Linear(width, attention_channels, bias=False)
         self.own_score = torch.nn.Parameter(torch.empty(()))
         self.reset_parameters()
 
@@ -149,16 +153,21 @@ class OptionAttention(torch.nn.Module):
         """A_o, [o, o]; with the ``sizes`` of the graphs of a batch, [graphs, o, o]; the number 1 for ``identity``."""
         if self.kind == "identity":
             return 1.0
+        self.check(x.shape[0], sizes)
         if self.kind == "node":
-            if x.shape[0] != self.num_nodes:
-                raise InputError(
-                    f"the graph has {x.shape[0]} nodes, but option_attention='node' was made for {self.num_nodes}: "
-                    "use option_attention='gram', which works on any graph"
-                )
             return self._attend(x.t())
         if not sizes:
             return self._attend(x.t() @ x / max(x.shape[0], 1))
         return self._attend(torch.stack([part.t() @ part / max(part.shape[0], 1) for part in x.split(list(sizes))]))
+
+    def check(self, n: int, sizes: Sequence[int]) -> None:
+        """Refuse a graph of n nodes, or a batch of graphs of these ``sizes``, that ``node`` was not made for."""
+        if self.kind == "node" and (n != self.num_nodes or sizes):
+            raise InputError(
+                f"the graph has {n} nodes" + (f" in {len(sizes)} graphs" if sizes else "") + ", but "
+                f"option_attention='node' was made for one graph of {self.num_nodes}: use option_attention='gram', "
+                "which works on any graph"
+            )
 
     def _attend(self, vectors: Tensor) -> Tensor:
         # [..., options, width] -> [..., options, options]

@@ -38,10 +38,10 @@ class Encoder(torch.nn.Module):
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         if isinstance(x, SparseFeatures):
-            x = x.dropout(self.input_dropout, self.training).linear(self.linear.weight, self.linear.bias)
+            encoded = x.dropout(self.input_dropout, self.training).linear(self.linear.weight, self.linear.bias)
         else:
-            x = self.linear(F.dropout(x, self.input_dropout, self.training))
-        return x if self.residual is None else self.residual(x)
+            encoded = self.linear(F.dropout(x, self.input_dropout, self.training))
+        return encoded if self.residual is None else self.residual(encoded)
 
 
 class Decoder(torch.nn.Module):
