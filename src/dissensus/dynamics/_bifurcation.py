@@ -188,20 +188,21 @@ def _saturated(flow: Flow, critical: Critical, u: float) -> list[Array]:
     found = []
     for sign in (1.0, -1.0):
         start = (sign * np.sign(critical.direction) + flow.input) / flow.damping
-        result = _settle(flow, start, u, 1.0)
+        # Roughly: where it is, Newton's method finds it exactly.
+        result = _settle(flow, start, u, 1.0, tol=1e-6, max_iter=3000)
         if result is not None:
             found.append(result)
     return found
 
 
-def _settle(flow: Flow, x: Array, u: float, s: float, max_iter: int = 20_000) -> Array | None:
+def _settle(flow: Flow, x: Array, u: float, s: float, *, tol: float = 1e-9, max_iter: int = 20_000) -> Array | None:
     """The equilibrium that ``x <- (S(..) + s B)/d`` tends to, as the flow itself would; None without convergence."""
 
     def step(state: torch.Tensor) -> torch.Tensor:
         y = state.numpy()
         return torch.from_numpy(y + flow.evaluate(y, u, s).f / flow.damping)
 
-    result = fixed_point(step, torch.from_numpy(x), tol=1e-9, max_iter=max_iter, method="picard", strict=False)
+    result = fixed_point(step, torch.from_numpy(x), tol=tol, max_iter=max_iter, method="picard", strict=False)
     return result.state.numpy() if result.converged else None
 
 

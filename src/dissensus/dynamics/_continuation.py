@@ -168,7 +168,7 @@ class Continuation:
             for apply in (product, lambda y: scaling * y.ravel())
         ]
         solution, info = scipy.sparse.linalg.gmres(
-            operators[0], target, M=operators[1], rtol=1e-8, atol=1e-14, restart=min(size, 120), maxiter=5
+            operators[0], target, M=operators[1], rtol=1e-8, atol=1e-14, restart=min(size + 1, 120), maxiter=5
         )
         return None if info else (solution[:size].reshape(shape), float(solution[size]))
 
@@ -219,5 +219,8 @@ class Continuation:
             kind = "oscillation" if oscillates else "crossing"
         else:
             return None
-        x, p = point(float(scipy.optimize.brentq(turn if kind == "fold" else growth, 0.0, 1.0, xtol=1e-10)))
+        function = turn if kind == "fold" else growth
+        if function(0.0) * function(1.0) > 0.0:
+            return None  # there and back within one step
+        x, p = point(float(scipy.optimize.brentq(function, 0.0, 1.0, xtol=1e-10)))
         return Node(p, x, last.tangent, *self._leading(x, p), kind)

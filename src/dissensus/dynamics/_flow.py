@@ -102,11 +102,15 @@ class Flow:
         return self.communication.T.tocsr()
 
     @cached_property
-    def matrix(self) -> Array:
-        """M written out, [n o, n o]; opinion (i, j) has index i o + j."""
-        n = self.communication.shape[0]
-        dense = np.kron(self.communication.toarray() + np.eye(n), self._mixing)
-        return dense + np.diag((self.self_reinforcement - 1.0).ravel())
+    def sparse(self) -> scipy.sparse.csr_array:
+        """M as a sparse matrix, [n o, n o]; opinion (i, j) has index i o + j."""
+        agents = self.communication + scipy.sparse.eye_array(self.communication.shape[0])
+        own = scipy.sparse.diags_array((self.self_reinforcement - 1.0).ravel())
+        return scipy.sparse.csr_array(scipy.sparse.kron(agents, scipy.sparse.csr_array(self._mixing)) + own)
+
+    @cached_property
+    def _dense(self) -> Array:
+        return self.sparse.toarray()
 
     def evaluate(self, x: Array, u: float, s: float = 1.0) -> Value:
         """Value and derivatives at the state x, [n, o]."""
@@ -123,14 +127,14 @@ class Flow:
 
     def jacobian(self, gain: Array) -> Array:
         """J written out, [n o, n o]."""
-        return gain.ravel()[:, None] * self.matrix - np.diag(self.damping.ravel())
+        return gain.ravel()[:, None] * self._dense - np.diag(self.damping.ravel())
 
-    def leading(self, gain: Array, count: int = 1, *, dense_up_to: int = DENSE_UP_TO) -> tuple[Array, Array]:
+    def leading(self, gain: Array, count: int = 1, *, dense_up_to: int | None = None) -> tuple[Array, Array]:
         """The ``count`` eigenvalues of J with the largest real parts, descending, and their vectors [n o, count]."""
         return leading_eigenpairs(
             self.size,
             lambda v: self.jacobian_product(gain, v.reshape(self.damping.shape)).ravel(),
-            lambda: self.jacobian(gain),
+            lambda: _scale_rows(gain, self.sparse) - scipy.sparse.diags_array(self.damping.ravel()),
             count,
             dense_up_to=dense_up_to,
         )
@@ -138,11 +142,16 @@ class Flow:
     def critical(self) -> Critical:
         """The loss of stability of the neutral opinion x = 0 without input."""
         shape, ratio = self.damping.shape, self.attention / self.damping
-        right, v = leading_eigenpairs(
-            self.size,
-            lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
-            lambda: ratio.ravel()[:, None] * self.matrix,
-            2,
+        # Arnoldi's iteration sees one vector of a multiple eigenvalue; another start shows another one.
+        (right, v), (_, other) = (
+            leading_eigenpairs(
+                self.size,
+                lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
+                lambda: _scale_rows(ratio, self.sparse),
+                2,
+                seed=seed,
+            )
+            for seed in (0, 1)
         )
         growth = float(right[0].real)
         if growth <= 1e-12:
@@ -153,7 +162,7 @@ class Flow:
         _, left = leading_eigenpairs(
             self.size,
             lambda y: self.mix_transposed(ratio * y.reshape(shape)).ravel(),
-            lambda: self.matrix.T * ratio.ravel(),
+            lambda: _scale_rows(ratio, self.sparse).T,
             1,
         )
         direction, weights = _real(v[:, 0]), _real(left[:, 0]) / self.damping.ravel()
@@ -161,8 +170,12 @@ class Flow:
         if weights.sum() < -1e-9 or (abs(weights.sum()) <= 1e-9 and weights[np.abs(weights).argmax()] < 0):
             weights = -weights
         overlap = float(weights @ direction)
-        others = right[1:][np.abs(right[1:] - right[0].conj()) > _SAME * abs(right[0]) * (abs(right[0].imag) > 0)]
-        simple = not bool((np.abs(others - right[0]) <= _SAME * abs(right[0])).any()) and abs(overlap) > 1e-12
+        # The second eigenvalue of an oscillation is its conjugate, which lies apart.
+        again = len(right) > 1 and abs(right[1] - right[0]) <= _SAME * abs(right[0])
+        again = again or abs(np.vdot(v[:, 0], other[:, 0])) < 0.99 * np.linalg.norm(v[:, 0]) * np.linalg.norm(
+            other[:, 0]
+        )
+        simple = not again and abs(overlap) > 1e-12
         return Critical(
             self._first_crossing(1.0 / growth),
             complex(right[0]),
@@ -172,14 +185,19 @@ class Flow:
         )
 
     def _first_crossing(self, u: float) -> float:
-        """u itself, unless unequal damping lets an oscillation grow before."""
+        """u itself, unless unequal damping makes an oscillation grow earlier or later."""
 
         def growth(u: float) -> float:
             return float(self.leading(u * self.attention)[0][0].real)
 
-        if np.ptp(self.damping) == 0.0 or growth(u) <= 1e-7 * float(self.damping.max()):
+        if np.ptp(self.damping) == 0.0 or abs(growth(u)) <= 1e-7 * float(self.damping.max()):
             return u
-        return float(scipy.optimize.brentq(growth, 0.0, u, xtol=1e-13 * u))
+        above = u
+        while growth(above) < 0.0:
+            if above > 1e6 * u:
+                raise InputError("the neutral opinion is stable at every attention: strengthen the graph")
+            above *= 2.0
+        return float(scipy.optimize.brentq(growth, 0.0, above, xtol=1e-13 * u))
 
     def reduced(self, critical: Critical) -> Flow:
         """One agent in place of all, ``y' = -d y + S(u m y) + s <w, B>``: x = y v along the critical direction.
@@ -202,46 +220,59 @@ class Flow:
         )
 
 
+def _scale_rows(factors: Array, matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    return scipy.sparse.diags_array(factors.ravel()) @ matrix
+
+
 def leading_eigenpairs(
     size: int,
     product: Callable[[Array], Array],
-    written_out: Callable[[], Array],
+    matrix: Callable[[], scipy.sparse.csr_array],
     count: int,
     *,
-    dense_up_to: int = DENSE_UP_TO,
+    dense_up_to: int | None = None,
+    seed: int = 0,
 ) -> tuple[Array, Array]:
-    """Eigenvalues of largest real part, descending, with vectors: all of a small matrix, by Arnoldi of a large one."""
+    """Eigenvalues of largest real part, descending, with vectors: all of a small matrix, by Arnoldi of a large one.
+
+    Args:
+        size: number of rows.
+        product: the matrix times a vector.
+        matrix: the matrix itself, made only where it is needed.
+        count: number of eigenvalues.
+        dense_up_to: size up to which all eigenvalues are computed; None is ``DENSE_UP_TO``.
+        seed: of the vector that Arnoldi's iteration starts from.
+    """
     count = min(count, size)
-    if size <= dense_up_to or count >= size - 1:
-        values, vectors = scipy.linalg.eig(written_out())
+    if size <= (DENSE_UP_TO if dense_up_to is None else dense_up_to) or count >= size - 1:
+        values, vectors = scipy.linalg.eig(matrix().toarray())
     else:
         operator = scipy.sparse.linalg.LinearOperator((size, size), matvec=product, dtype=np.float64)
-        values, vectors = _arnoldi(operator, count)
+        start = np.random.default_rng(seed).random(size)
+        # One more than asked for, so that a conjugate pair is not cut in an order that depends on the method.
+        sought = min(count + 1, size - 2)
+        try:
+            values, vectors = scipy.sparse.linalg.eigs(operator, k=sought, which="LR", v0=start, tol=1e-10, maxiter=200)
+        except scipy.sparse.linalg.ArpackNoConvergence:
+            values, vectors = _crowded(matrix().tocsc(), sought, start)
     # Of equal real parts the one with the larger imaginary part first, so that the order is the same everywhere.
     order = np.lexsort((-values.imag, -values.real))[:count]
     return values[order], vectors[:, order]
 
 
-def _arnoldi(operator: scipy.sparse.linalg.LinearOperator, count: int) -> tuple[Array, Array]:
-    size = operator.shape[0]
-    start = np.random.default_rng(0).random(size)
-    for tolerance, basis in ((1e-10, 20), (1e-7, 80)):
-        try:
-            return scipy.sparse.linalg.eigs(
-                operator,
-                k=count,
-                which="LR",
-                v0=start,
-                tol=tolerance,
-                ncv=min(size, max(basis, 2 * count + 1)),
-                maxiter=50 * size,
-            )
-        except scipy.sparse.linalg.ArpackNoConvergence:
-            continue
-    raise SolverError(
-        f"the leading eigenvalues of a {size} x {size} Jacobian did not converge: they lie too close together; ask for "
-        "fewer, or take a part of the graph"
-    )
+def _crowded(matrix: scipy.sparse.csc_array, count: int, start: Array) -> tuple[Array, Array]:
+    """Leading eigenvalues that lie close together, as on long paths: those nearest to a bound above all of them."""
+    diagonal = matrix.diagonal()
+    # Gershgorin's bound; a little more, as the bound itself may be an eigenvalue.
+    radius = abs(matrix).sum(axis=1)
+    bound = float((diagonal + radius - np.abs(diagonal)).max()) + 1e-3 * float(radius.max())
+    try:
+        return scipy.sparse.linalg.eigs(matrix, k=count, sigma=bound, v0=start, tol=1e-10)
+    except scipy.sparse.linalg.ArpackNoConvergence:
+        raise SolverError(
+            f"the leading eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} Jacobian did not converge: ask for "
+            "fewer, or take a part of the graph"
+        ) from None
 
 
 def _real(vector: Array) -> Array:

@@ -18,7 +18,7 @@ from dissensus.solve._integrate import Stats
 Iteration = Literal["anderson", "picard"]
 ITERATIONS = ("anderson", "picard")
 
-# A residual that grows by more than this makes Anderson's iteration forget its past.
+# A difference g(x) - x that grows by more than this makes Anderson's iteration forget its past.
 _GROWTH = 2.0
 
 
@@ -71,12 +71,13 @@ def fixed_point(
     for iteration in range(1, max_iter + 1):
         g = step(x)
         f = g - x
-        residual = _largest(f) / max(1.0, _largest(x))
+        size = _largest(f)
+        residual = size / max(1.0, _largest(x))
         if residual <= tol:
             return FixedPoint(x.clone() if x is x0 else x, residual, iteration, True)
         if not math.isfinite(residual):
             break
-        x = mix.next(g, f, residual)
+        x = mix.next(g, f, size)
     if strict:
         raise SolverError(
             f"no fixed point after {iteration} iterations: the residual is {residual:.1e}, not {tol:g}. Raise max_iter "
@@ -105,16 +106,17 @@ class _Anderson:
         self.best_g: Tensor | None = None
         self.last: tuple[Tensor, Tensor] | None = None
 
-    def next(self, g: Tensor, f: Tensor, residual: float) -> Tensor:
+    def next(self, g: Tensor, f: Tensor, size: float) -> Tensor:
+        """The next state, from the last one's image g and its difference f, of largest entry ``size``."""
         if self.memory == 0:
             return g
-        if self.best_g is not None and residual > _GROWTH * self.best:
+        if self.best_g is not None and size > _GROWTH * self.best:
             # Back to the plain step from the best state seen, which a non-expansive map cannot make worse.
             restart = self.best_g
             self._forget()
             return restart
-        if residual <= self.best:
-            self.best, self.best_g = residual, g
+        if size <= self.best:
+            self.best, self.best_g = size, g
         if self.last is None:
             self.last = g, f
             return g
