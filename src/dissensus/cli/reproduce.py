@@ -272,8 +272,9 @@ def _show(args: argparse.Namespace, study: "Study", source: Path, folder: Path) 
         for table in shown:
             table.show()
             print()
-        for note in notes(study, rows):
-            print(note)
+        # The notes stand below tables, if there are any.
+        if not shown:
+            print("\n".join(notes(study, rows)))
     value = next((view.value for view in study.views if isinstance(view, Details)), None)
     kept = ("runs", "failed", "splits", "seeds", "preset", "quick")
     answer: dict[str, Any] = {

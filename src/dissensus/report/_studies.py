@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -136,11 +136,12 @@ def notes(study: Study, rows: Rows) -> list[str]:
             counts[name] = counts.get(name, 0) + 1
         listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
         found.append(f"Failed runs, left out of the means: {listed}. The first: {failed[0]['error']}")
-    presets = {row.get("preset") for row in rows} - {None}
-    if len(presets) > 1 and "default" in presets:
-        pairs = dict.fromkeys(f"{row['model']} on {row['dataset']}" for row in rows if row["preset"] == "default")
-        found.append(f"Not tuned, with default settings: {', '.join(pairs)}.")
-    return [*found, *(f"{note[0].upper()}{note[1:]}." for note in study.notes(rows))]
+    default = [row for row in rows if row.get("preset") == "default"]
+    if default:
+        pairs = dict.fromkeys(f"{row['model']} on {row['dataset']}" for row in default)
+        which = "all" if len(default) == len(rows) else ", ".join(pairs)
+        found.append(f"With default settings, not tuned ones: {which}.")
+    return [*found, *study.notes(rows)]
 
 
 def _content(study: Study, view: View, rows: Rows, facet: str) -> Table | Curves | None:
@@ -231,7 +232,8 @@ def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
 
 
 def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
-    rows = [row for row in rows if row["status"] == "done"]
+    drawn = [name for name in {row[view.series] for row in rows} if name not in view.without]
+    rows = [row for row in rows if row["status"] == "done" and row[view.series] in (view.only or drawn)]
     by = (view.series, view.piece) if view.piece else (view.series,)
     series = [_series(study, view, str(name), part) for (name, *_), part in _groups(study, rows, by)]
     if not any(isfinite(y) and (y > 0 or not view.y_log) for line in series for y in line.y):
@@ -247,7 +249,7 @@ def _series(study: Study, view: Lines, name: str, rows: Rows) -> Series:
         places = _groups(study, rows, (view.x,))
         points = [(x, _value(study, part, view.value) or Value(nan)) for (x,), part in places]
     low, high = view.within
-    points = [(x, value) for x, value in points if low <= value.mean <= high or isnan(value.mean)]
+    points = [(x, value if low <= value.mean <= high else Value(nan)) for x, value in points]
     bands = [value.interval for _, value in points]
     return Series(
         name,

@@ -8,6 +8,7 @@ from dissensus.studies._views import Details, Grid, Lines, Paired
 
 # Models that may learn to scale time.
 _TIME_SCALED = ("grand", "gread", "acmp")
+_OTHERS = ("bimp-aa", "grand-aa", "gcn-pairnorm", "gcn-group", "gat", "sage")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -22,6 +23,19 @@ def at_depth(point: Row) -> dict[str, Any]:
     return {**steps, **fixed, "train.select_time": False}
 
 
+def _chart(name: str, title: str, **options: Any) -> Lines:
+    return Lines(
+        name=name,
+        title=title,
+        facet="dataset",
+        x="depth",
+        x_log=True,
+        x_label="layers, or Euler steps of size 1",
+        y_label="test accuracy (%)",
+        **options,
+    )
+
+
 DEPTH = Training(
     name="depth",
     title="Accuracy over depth",
@@ -30,26 +44,15 @@ DEPTH = Training(
         "settings stay those of the preset, but no model may learn to scale time. The loss is the best mean over depth "
         "minus the mean at the greatest."
     ),
-    models=(
-        *("bimp", "bimp-aa", "grand-l", "grand-aa", "grand++-l", "graphcon-tran", "kuramoto"),
-        *("gcn", "gcn-pairnorm", "gcn-group", "gat", "sage"),
-    ),
+    models=("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto", "gcn", *_OTHERS),
     datasets=("cora", "citeseer", "pubmed"),
     dimensions=("dataset", "model", "depth"),
     axes={"depth": DEPTHS},
     flags=at_depth,
     quick_axes={"depth": (1, 8)},
     views=(
-        Lines(
-            name="accuracy",
-            title="Accuracy over depth",
-            facet="dataset",
-            x="depth",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="test accuracy (%)",
-            readme=True,
-        ),
+        _chart("accuracy", "Accuracy over depth", without=_OTHERS, readme=True),
+        _chart("accuracy-others", "Accuracy over depth, variants and other layers", only=("bimp", *_OTHERS)),
         Grid(
             name="accuracy",
             title="Test accuracy over depth, in per cent",

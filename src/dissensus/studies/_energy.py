@@ -19,6 +19,8 @@ _MEASURES = {
     "effective_rank": ("effective rank", False),
     "numerical_rank": ("numerical rank", False),
 }
+VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw")
+DISCRETE = ("gat", "gcn", "gcn-pairnorm", "gcn-group", "sage")
 _COMMON = {"nodes": 10, "channels": 2, "edge_share": 0.4, "layers": 1000}
 
 
@@ -106,6 +108,26 @@ class Energy(Study):
         return self.models if column == "model" else ()
 
 
+def _charts(name: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Lines]:
+    """One chart for each measure, of some of the models."""
+    return [
+        Lines(
+            name="-".join(filter(None, [measure.replace("_", "-"), name])),
+            title=f"{label[0].upper()}{label[1:]}{f', {name}' if name else ''}",
+            value=measure,
+            only=only,
+            without=without,
+            x="layer",
+            x_log=True,
+            y_log=logarithmic,
+            within=(1e-40, 1e10) if logarithmic else (0.0, inf),
+            x_label="layers, or Euler steps of size 1",
+            y_label=label,
+        )
+        for measure, (label, logarithmic) in _MEASURES.items()
+    ]
+
+
 ENERGY = Energy(
     name="energy",
     title="Dirichlet energy over depth",
@@ -119,20 +141,9 @@ ENERGY = Energy(
     dimensions=("model", "layer"),
     target="dissensus.studies:run_energy",
     views=(
-        *(
-            Lines(
-                name=name.replace("_", "-"),
-                title=label[0].upper() + label[1:],
-                value=name,
-                x="layer",
-                x_log=True,
-                y_log=logarithmic,
-                within=(1e-40, 1e10) if logarithmic else (0.0, inf),
-                x_label="layers, or Euler steps of size 1",
-                y_label=label,
-            )
-            for name, (label, logarithmic) in _MEASURES.items()
-        ),
+        *_charts("", without=(*VARIANTS, *DISCRETE)),
+        *_charts("variants", only=("bimp", *VARIANTS)),
+        *_charts("discrete", only=("bimp", *DISCRETE)),
         Summary(
             name="last",
             title="At the last layer",

@@ -16,8 +16,8 @@ class Heterophilic(Training):
         if not any(row["dataset"].startswith("cornell") for row in rows):
             return []
         return [
-            "cornell-geomgcn2020 is the mixed-up file of 2020 that the paper's homophily of 0.30 belongs to; cornell "
-            "is the corrected release, of which the paper prints nothing"
+            "The dataset cornell-geomgcn2020 is the mixed-up file of 2020 that the paper's homophily of 0.30 belongs "
+            "to; cornell is the corrected release, of which the paper prints nothing."
         ]
 
 

@@ -36,7 +36,7 @@ class Runtime(Training):
         return inner
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
-        return ["the paper's times are those of an Nvidia A6000; ratios compare across machines, seconds do not"]
+        return ["The paper's times are those of an Nvidia A6000: ratios compare across machines, seconds do not."]
 
 
 def _flags(point: Row) -> dict[str, Any]:

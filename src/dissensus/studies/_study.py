@@ -207,7 +207,7 @@ class Training(Study):
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         made = sorted({row["dataset"] for row in rows} & set(self.stand_in.values()))
-        return [f"{name} is a generated graph: its accuracies say nothing about the real dataset" for name in made]
+        return [f"The graph {name} is generated: its accuracies say nothing about the real one." for name in made]
 
 
 def protocol(dataset: str, request: Request) -> tuple[Sequence[int], Sequence[int]]:

@@ -87,6 +87,8 @@ class Lines(View):
     Attributes:
         x: the column along the axis.
         series: the column that tells curves apart.
+        only: the curves to draw; empty: all.
+        without: the curves to leave out, where there would be too many on one chart.
         piece: a column that cuts a curve into pieces; empty: one piece.
         dashed: a column; pieces in which it is true are drawn broken.
         x_label, y_label, x_log, y_log: of the axes.
@@ -95,6 +97,8 @@ class Lines(View):
 
     x: str
     series: str = "model"
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     piece: str = ""
     dashed: str = ""
     x_label: str = ""

@@ -1,0 +1,349 @@
+"""The command: tiny studies through the real runner, rebuilt from their files, and the README."""
+
+import csv
+import json
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissensus import cli
+from dissensus.errors import InputError
+from dissensus.report import Curves, Page, Table, Value, compare
+from dissensus.report._studies import add_section, cells, items, markdown, notes, update_readme, write_files
+from dissensus.runs import Record
+from dissensus.studies import STUDIES, Request, read_results, run_bifurcation, run_energy
+from dissensus.studies._bifurcation import lattice
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Run the command in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        code = cli.main(["reproduce", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def answer(call):
+    def run(*arguments):
+        code, out, err = call(*arguments, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return run
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def contents(folder, *endings):
+    return {p.relative_to(folder): p.read_bytes() for p in Path(folder).rglob("*") if p.suffix in endings}
+
+
+def test_a_study_from_runs_to_page_and_back(answer, call, tmp_path):
+    tiny = ("homophilic", "--quick", "--datasets", "karate")
+    first = answer(*tiny, "--splits", "1,2", "-o", "out")["studies"]["homophilic"]
+    assert (first["runs"], first["failed"], first["splits"]) == (4, 0, {"karate": "1-2"})
+    rows = read("out/homophilic/runs.csv")
+    assert [(row["model"], row["split"], row["status"]) for row in rows] == [
+        (model, split, "done") for model in ("bimp", "gcn") for split in "12"
+    ]
+    tests = [float(row["test"]) for row in rows if row["model"] == "bimp"]
+    cell = first["cells"][0]
+    assert (cell["dataset"], cell["model"], cell["mean"], cell["n"]) == ("karate", "bimp", np.mean(tests), 2)
+    assert [cell["low"], cell["high"]] == list(Value.of(tests).interval)
+    assert (cell["paper"], cell["difference"], cell["failed"], cell["preset"]) == (None, None, 0, "default")
+    meta = json.loads(Path("out/homophilic/meta.json").read_text())
+    assert meta["quick"] is True
+    assert {row["settings"] for row in rows} == meta["settings"].keys()
+    assert {"commands", "date", "torch", "cpu", "seeds"} <= meta.keys()
+
+    # More splits: the stored runs are found, the new ones join them.
+    code, out, err = call(*tiny, "--splits", "2,3", "-o", "out")
+    assert code == 0
+    assert err.count("split 3") == 2
+    assert "split 2" not in err
+    assert "95% from" in out
+    assert "Two-sided tests" in out
+    assert len(read("out/homophilic/runs.csv")) == 6
+
+    again = answer("homophilic", "--from", "out", "-o", "again")["studies"]["homophilic"]
+    assert again["splits"] == {"karate": "1-3"}
+    paired = again["paired"]["paired-karate"][0]
+    scores = {model: {} for model in ("bimp", "gcn")}
+    for row in read("out/homophilic/runs.csv"):
+        scores[row["model"]][row["split"]] = float(row["test"])
+    expected = compare(scores["bimp"], scores["gcn"])
+    assert (paired["bimp against"], paired["splits"]) == ("gcn", 3)
+    assert paired["difference"] == pytest.approx(expected.difference)
+    assert paired["p (Wilcoxon)"] == pytest.approx(expected.p_wilcoxon)
+    assert contents("out/homophilic/tables", ".csv") == contents("again/homophilic/tables", ".csv") != {}
+    page = Path("again/report.html").read_text()
+    assert "Accuracy on homophilic graphs" in page
+    assert "the numbers mean nothing" in page
+    assert not Path("again/homophilic/runs.csv").exists()
+
+
+def test_failed_runs_are_counted_and_told(call, tmp_path):
+    preset = tmp_path / "wild.toml"
+    entry = '[[settings]]\nmodels = ["{}"]\n[settings.train]\nlr = {}\n'
+    preset.write_text(entry.format("gcn", "1e30") + entry.format("bimp", "0.01"))
+    study = ("homophilic", "--quick", "--datasets", "karate", "--splits", "1-2", "--preset", preset, "-o", "out")
+    code, out, err = call(*study)
+    assert code == 1
+    assert "failed, TrainingError" in err
+    assert "Failed runs, left out of the means: karate gcn (2)" in out
+    gcn = [row for row in read("out/homophilic/runs.csv") if row["model"] == "gcn"]
+    assert [(row["status"], row["test"]) for row in gcn] == [("failed", "")] * 2
+    assert "loss" in gcn[0]["error"]
+    rows, meta = read_results(Path("out"), STUDIES["homophilic"])
+    assert (meta["runs"], meta["failed"]) == (2, 2)
+    accuracy = items(STUDIES["homophilic"], rows)[0].content
+    assert [row[1] if isinstance(row[1], str) else row[1].n for row in accuracy.rows] == [2, "failed (2)"]
+    bimp, gcn = cells(STUDIES["homophilic"], rows, "test")
+    assert (bimp["runs"], bimp["failed"], gcn["mean"], gcn["runs"], gcn["failed"]) == (2, 0, None, 0, 2)
+
+
+def test_depth_and_nonlinearity(answer):
+    depth = answer("depth", "--quick", "--datasets", "karate", "-o", "out")["studies"]["depth"]
+    assert {(cell["model"], cell["depth"]) for cell in depth["cells"]} == {
+        (model, depth) for model in ("bimp", "gcn") for depth in (1, 8)
+    }
+    table = read("out/depth/tables/accuracy-karate.csv")
+    for row in table:
+        assert float(row["loss"]) == pytest.approx(max(float(row["1"]), float(row["8"])) - float(row["8"]))
+    figures = {path.name for path in Path("out/depth/figures").iterdir()}
+    assert {"accuracy-karate.png", "accuracy-karate.svg"} <= figures
+    curves = answer("nonlinearity", "--quick", "--datasets", "karate", "-o", "out")["studies"]["nonlinearity"]
+    cell = next(cell for cell in curves["cells"] if (cell["saturation"], cell["depth"]) == ("tanh", 8))
+    # The printed value belongs to the coordinates of its table, whatever the dataset.
+    assert cell["paper"] == 82.21
+    page = Path("out/report.html").read_text()
+    assert "Accuracy over depth" in page
+    assert "Choice of the nonlinearity" in page
+
+
+def test_times_are_measured_alone_and_as_ratios(answer, capsys):
+    study = ("runtime", "--datasets", "karate", "--models", "gcn,grand-l", "--quick", "-o", "out")
+    found = answer(*study, "--executor", "processes", "--workers", 2)["studies"]["runtime"]
+    assert found["value"] == "seconds"
+    seconds = {cell["model"]: cell["mean"] for cell in found["cells"]}
+    ratios = {row["model"]: float(row["karate"]) for row in read("out/runtime/tables/ratios.csv")}
+    assert ratios == pytest.approx({"gcn": seconds["gcn"] / seconds["grand-l"], "grand-l": 1.0})
+
+
+def test_printed_ratios_stand_beside_ours():
+    study = STUDIES["runtime"]
+    rows = [
+        {
+            "dataset": "cora",
+            "model": model,
+            "split": 1,
+            "seed": 1,
+            "status": "done",
+            "seconds": seconds,
+            "preset": "tuned",
+        }
+        for model, seconds in (("bimp", 3.0), ("grand-l", 2.0))
+    ]
+    table = next(item.content for item in items(study, rows) if item.stem == "ratios")
+    bimp = table.rows[0][1]
+    assert (bimp.mean, round(bimp.paper, 4)) == (1.5, round(14.33 / 11.97, 4))
+
+
+def test_seeds_are_averaged_within_their_split():
+    study = STUDIES["heterophilic"]
+    scores = {(0, 1): 60.0, (0, 2): 70.0, (1, 1): 80.0, (1, 2): 90.0}
+    rows = [
+        {"dataset": "texas", "model": "bimp", "split": split, "seed": seed, "status": "done", "test": score}
+        for (split, seed), score in scores.items()
+    ]
+    (cell,) = cells(study, rows, "test")
+    assert (cell["mean"], cell["n"], cell["runs"]) == (75.0, 2, 4)
+    assert cell["std"] == pytest.approx(np.std([65.0, 85.0], ddof=1))
+    assert cell["difference"] == pytest.approx(75.0 - 82.16)
+    # A single split: its seeds are the samples.
+    (cell,) = cells(study, rows[:2], "test")
+    assert (cell["mean"], cell["n"]) == (65.0, 2)
+
+
+def test_a_plan_lists_what_is_missing(answer, call):
+    study = ("homophilic", "--quick", "--datasets", "karate")
+    before = answer(*study, "--plan")["studies"]["homophilic"]
+    assert (before["done"], before["missing"], before["seconds_missing"]) == (0, 2, None)
+    assert not Path("runs.db").exists()
+    answer(*study, "-o", "out")
+    after = answer(*study, "--splits", "101-103", "--plan")["studies"]["homophilic"]
+    assert (after["done"], after["failed_runs"], after["missing"]) == (2, 0, 4)
+    assert 0 < after["seconds_missing"] < 60
+    assert [group["group"] for group in after["groups"]] == [["karate", "bimp"], ["karate", "gcn"]]
+    code, out, _ = call(*study, "--splits", "101-103", "--plan")
+    assert code == 0
+    assert "still to run" in out
+
+
+def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch):
+    kept = {name: STUDIES[name] for name in ("large", "energy")}
+    monkeypatch.setattr("dissensus.studies.STUDIES", kept)
+
+    def absent(config):
+        raise InputError("no network")
+
+    monkeypatch.setattr("dissensus.train._fit.load", absent)
+    found = answer("all", "--quick", "-o", "out")["studies"]
+    assert "no network" in found["large"]["skipped"]
+    assert found["energy"]["runs"] == 2
+    assert read("out/energy/tables/last.csv")[0]["model"] == "bimp"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("homophilic", "--models", "bmip"), "did you mean 'bimp'"),
+        (("homophilic", "--datasets", "coar"), "did you mean 'cora'"),
+        (("homophilic", "--splits", "5-1"), "--splits: '5-1' is no list"),
+        (("homophilic", "--preset", "tunned"), "did you mean 'tuned'"),
+        (("homophilic", "--synthetic"), "--synthetic is for the study large"),
+        (("homophilic", "--from", "nowhere"), "runs.csv does not exist"),
+        (("all", "--from", "nowhere"), "holds no results"),
+        (("homophilic", "--from", "x", "--quick"), "--from runs nothing"),
+        (("homophilic", "--readme", "no.md"), "there is no such file"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(call, arguments, message):
+    code, out, err = call(*arguments)
+    assert code == 1
+    assert message in err
+    assert out == ""
+    assert list(Path().iterdir()) == []
+
+
+def energy_rows(models, layers=200):
+    study = STUDIES["energy"]
+    plan = study.plan(Request(models=models))
+    rows = []
+    for config in (config | {"layers": layers} for config in plan.configs):
+        rows += study.rows(Record("", "", "done", config, run_energy(config), None, None, 1.0, "", "", {}))
+    return rows
+
+
+def test_energy_tells_dissensus_from_consensus():
+    rows = energy_rows(("bimp", "grand-l", "grand++-l", "gcn"))
+    last = {row["model"]: row for row in rows if row["layer"] == 200}
+    assert last["bimp"]["relative_dirichlet_energy"] > 1e-3
+    assert last["bimp"]["effective_rank"] > 1.1
+    assert last["grand-l"]["dirichlet_energy"] < 1e-20
+    # Its raw energy settles while the state grows without end: only the relative one shows it.
+    first = next(row for row in rows if row["model"] == "grand++-l" and row["layer"] == 100)
+    assert last["grand++-l"]["dirichlet_energy"] == pytest.approx(first["dirichlet_energy"], rel=1e-3)
+    assert last["grand++-l"]["relative_dirichlet_energy"] < 0.5 * first["relative_dirichlet_energy"]
+    assert energy_rows(("bimp",)) == [row for row in rows if row["model"] == "bimp"]
+
+
+def test_a_curve_that_leaves_the_range_does_not_flatten_the_others():
+    study = STUDIES["energy"]
+    common = {"dataset": "random graph", "split": 1, "seed": 1, "status": "done", "settings": "s"}
+    measures = ("dirichlet_energy", "relative_dirichlet_energy", "effective_rank", "numerical_rank")
+    rows = [
+        {**common, "model": model, "layer": layer, **dict.fromkeys(measures, value)}
+        for model, values in {"bimp": (1.0, 0.9), "gread-fb": (2.0, float("inf")), "gcn": (0.5, 0.0)}.items()
+        for layer, value in zip((1, 10), values, strict=True)
+    ]
+    found = {item.stem: item.content for item in items(study, rows)}
+    curves = found["dirichlet-energy"]
+    assert isinstance(curves, Curves)
+    assert [(line.name, isfinite(line.y[-1])) for line in curves.series] == [("bimp", True), ("gread-fb", False)]
+    assert [line.name for line in found["dirichlet-energy-discrete"].series] == ["bimp", "gcn"]
+    table = found["last"]
+    assert isinstance(table, Table)
+    assert {row[0]: row[1] for row in table.rows if row[0] == "gread-fb"} == {"gread-fb": "not finite"}
+
+
+def test_the_bifurcation_figure_comes_from_its_rows(tmp_path):
+    study = STUDIES["bifurcation"]
+    (config,) = study.plan(Request(quick=True)).configs
+    result = run_bifurcation(config)
+    # Rows of the lattice are normalised: u* = d / (alpha + 1).
+    assert result["critical"] == pytest.approx(0.5)
+    rows = study.rows(Record("", "", "done", config, result, None, None, 1.0, "", "", {}))
+    neutral = [row for row in rows if (row["diagram"], row["curve"]) == ("pitchfork", "neutral")]
+    assert {row["unstable"] for row in neutral if row["attention"] < 0.49} == {False}
+    assert {row["unstable"] for row in neutral if row["attention"] > 0.51} == {True}
+    spread = {
+        panel: np.std([row["opinion"] for row in rows if row["panel"] == panel and row["time"] == 60.0])
+        for panel in "abcd"
+    }
+    assert max(spread[panel] for panel in "abc") < 1e-3 < 0.01 < spread["d"]
+    written = write_files(study, rows, tmp_path)
+    assert {path.name for path in written} >= {"bifurcation.png", "bifurcation.svg", "diagram-pitchfork.svg"}
+    assert all(path.stat().st_size > 1000 for path in written)
+    assert lattice(2).tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]]
+
+
+def test_a_study_whose_every_run_failed_still_has_a_page():
+    study = STUDIES["bifurcation"]
+    (config,) = study.plan(Request(quick=True)).configs
+    rows = study.rows(Record("", "", "failed", config, None, "it broke", None, 1.0, "", "", {}))
+    meta = {"date": "d", "dissensus": "0", "torch": "2", "cpu": "c", "commands": ["x"], "quick": False}
+    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
+    assert "it broke" in html
+    assert "Failed runs" in notes(study, rows)[0]
+
+
+def test_the_readme_is_updated_between_its_markers(call):
+    readme = Path("README.md")
+    begin, end = "<!-- results:homophilic -->", "<!-- /results:homophilic -->"
+    readme.write_text(f"above\n{begin}\nold\n{end}\nbelow\n<!-- results:depth -->\nkept\n<!-- /results:depth -->\n")
+    for study in ("homophilic", "depth"):
+        assert call(study, "--quick", "--datasets", "karate", "-o", "results")[0] == 0
+    code, _, err = call("all", "--from", "results", "--readme", "README.md")
+    assert code == 0
+    assert "homophilic, depth" in err
+    text = readme.read_text()
+    assert text.startswith(f"above\n{begin}\nTest accuracy on homophilic graphs, in per cent\n")
+    assert "| model | karate |" in text
+    assert "old" not in text
+    assert f"{end}\nbelow" in text
+    assert "(results/depth/figures/accuracy-karate.svg)" in text
+    assert Path("results/depth/figures/accuracy-karate.svg").is_file()
+    before = text
+    call("all", "--from", "results", "--readme", "README.md")
+    assert readme.read_text() == before
+
+
+def test_markers():
+    text, found = update_readme("no markers", {"depth": "x"})
+    assert (text, found) == ("no markers", [])
+    with pytest.raises(InputError, match="/results:depth"):
+        update_readme("<!-- results:depth --> and no end", {"depth": "x"})
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_readme_and_committed_results_agree(name):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    marked = f"<!-- results:{name} -->" in text
+    if not marked or not (ROOT / "results" / name / "runs.csv").is_file():
+        pytest.skip("no committed results of this study, or no markers in the README")
+    rows, meta = read_results(ROOT / "results", STUDIES[name])
+    assert not meta["quick"]
+    assert update_readme(text, {name: markdown(STUDIES[name], rows, "results")})[0] == text
+
+
+def test_studies_can_be_made_by_others():
+    """A study is plain data: another model list is one call away, and nothing of the first changes."""
+    other = replace(STUDIES["homophilic"], name="mine", models=("mlp", "sgc"), datasets=("karate",))
+    plan = other.plan(Request(splits=(1,)))
+    assert [config["model"]["name"] for config in plan.configs] == ["mlp", "sgc"]
+    assert other.printed.get({"model": "bimp", "dataset": "cora"}) is None
