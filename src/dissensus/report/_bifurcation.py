@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from dissensus.errors import InputError, missing_extra
 from dissensus.report._figure import _STYLE as STYLE
 from dissensus.report._theme import LIGHT
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _FORMATS = (".png", ".svg", ".pdf")
 # More edges than this are left out of a drawing, where they would be one grey area.
@@ -129,6 +130,8 @@ _REDUCED: Any = {"linewidth": 3.4, "color": LIGHT["faint"]}
 
 
 def _draw_diagram(ax: Any, diagram: Diagram) -> None:
+    import numpy as np
+
     _plain(ax)
     ax.axhline(0.0, color=LIGHT["grid"], linewidth=0.8, zorder=0)
     ax.axvline(diagram.critical, color=LIGHT["faint"], linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
@@ -173,6 +176,8 @@ def _draw_mark(
 
 def _freer_side(diagram: Diagram, x: float, y: float, longest: float, highest: float) -> int:
     """-1 or 1: the side of a point, in shares of the axes, from which the branches keep the larger distance."""
+    import numpy as np
+
     u = np.concatenate([branch[0] for branch in diagram.branches]) / longest
     z = np.concatenate([branch[1] for branch in diagram.branches]) / highest
     left, right = (float(np.hypot(u - x - side * 0.06, 0.5 * (z - y)).min()) for side in (-1, 1))
@@ -199,6 +204,7 @@ def _draw_panels(
     left: float,
     room: dict[str, float],
 ) -> None:
+    import numpy as np
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -227,6 +233,7 @@ def _draw_panels(
 
 
 def _draw_agents(ax: Any, panel: Panel, edges: np.ndarray, positions: np.ndarray, paint: Any) -> None:
+    import numpy as np
     from matplotlib.collections import LineCollection
 
     n = len(positions)
@@ -244,6 +251,7 @@ def _draw_agents(ax: Any, panel: Panel, edges: np.ndarray, positions: np.ndarray
 
 
 def _draw_curves(ax: Any, panel: Panel, limit: float, paint: Any) -> None:
+    import numpy as np
     from matplotlib.collections import LineCollection
 
     _plain(ax)
