@@ -128,8 +128,7 @@ def test_depth_and_nonlinearity(answer):
     assert {"accuracy-karate.png", "accuracy-karate.svg"} <= figures
     curves = answer("nonlinearity", "--quick", "--datasets", "karate", "-o", "out")["studies"]["nonlinearity"]
     cell = next(cell for cell in curves["cells"] if (cell["saturation"], cell["depth"]) == ("tanh", 8))
-    # The printed value belongs to the coordinates of its table, whatever the dataset.
-    assert cell["paper"] == 82.21
+    assert (cell["runs"], cell["paper"]) == (1, None)
     page = Path("out/report.html").read_text()
     assert "Accuracy over depth" in page
     assert "Choice of the nonlinearity" in page
@@ -154,7 +153,6 @@ def test_printed_ratios_stand_beside_ours():
             "seed": 1,
             "status": "done",
             "seconds": seconds,
-            "preset": "tuned",
         }
         for model, seconds in (("bimp", 3.0), ("grand-l", 2.0))
     ]

@@ -1,7 +1,7 @@
 """Rebuild the tables and figures of the paper, with the paper's own numbers beside them.
 
 Every study is a grid of runs that --store keeps: the same command continues where it was stopped. Reported are splits
-101-120 of datasets with random splits (those up to 20 were used for tuning), and the ten fixed splits with ten
+101-120 of datasets with random splits (1-20 are set aside for tuning), and the ten fixed splits with ten
 training seeds of the WebKB graphs; --splits 1-100 --seeds 1-100 is the paper's protocol. In DIR each study gets
 runs.csv (one row a run), meta.json (how they were made), tables and figures; report.html has everything on one page.
 Runs are added to what is in DIR, so that a table may be filled bit by bit. --from rebuilds all but runs.csv and

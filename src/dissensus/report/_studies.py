@@ -236,6 +236,8 @@ def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
     rows = [row for row in rows if row["status"] == "done" and row[view.series] in (view.only or drawn)]
     by = (view.series, view.piece) if view.piece else (view.series,)
     series = [_series(study, view, str(name), part) for (name, *_), part in _groups(study, rows, by)]
+    if view.only and len(series) < 2:
+        return None
     if not any(isfinite(y) and (y > 0 or not view.y_log) for line in series for y in line.y):
         return None
     return Curves(series, view.x_label, view.y_label, title, view.x_log, view.y_log)

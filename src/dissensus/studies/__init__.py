@@ -1,6 +1,6 @@
 """Every table and figure of the paper as a study: which runs it needs, what rows they become, how these are shown.
 
->>> STUDIES["nonlinearity"].printed.get({"saturation": "tanh", "depth": 128})
+>>> STUDIES["nonlinearity"].printed.get({"dataset": "cora", "saturation": "tanh", "depth": 128})
 82.18
 
 Runs are executed by :mod:`dissensus.runs`, and shown by :mod:`dissensus.report`; a study knows of neither more than the

@@ -9,7 +9,7 @@ HOMOPHILIC = Training(
     title="Accuracy on homophilic graphs",
     about=(
         "Test accuracy in per cent at the best validation accuracy, on random splits with 20 training nodes a class. "
-        "Splits 1-20 were used for tuning, those reported here were not."
+        "Splits 1-20 are set aside for tuning."
     ),
     models=printed("homophilic").values("model"),
     datasets=printed("homophilic").values("dataset"),

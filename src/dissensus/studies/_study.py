@@ -17,7 +17,7 @@ from dissensus.train import TARGET, preset_names, read_preset, resolve
 Config = dict[str, Any]
 Row = dict[str, Any]
 
-# Splits 1-20 are for tuning; what is reported comes from these.
+# Splits 1-20 are set aside for tuning, so what is reported by default comes from others.
 REPORT_SPLITS = tuple(range(101, 121))
 QUICK_EPOCHS = 3
 
