@@ -61,9 +61,12 @@ def rewire(
     if known is not None and torch.equal(known[0], edge_index) and _same(known[1], edge_weight):
         return known[2]
     graph = build(edge_index, num_nodes)
-    weight = graph.values(edge_weight)
-    ones = torch.ones(graph.pattern.entries, device=edge_index.device)
-    result = _strongest(graph.pattern, ones if weight is None else weight.float(), neighbors, restart)
+    given = graph.values(edge_weight)
+    weight = torch.ones(graph.pattern.entries, device=edge_index.device) if given is None else given.float()
+    # A + I: a self-loop of the given graph counts beside the one that every node gets.
+    loops = graph.pattern.diagonal
+    weight = weight.index_add(0, loops, (~graph.added[loops]).float())
+    result = _strongest(graph.pattern, weight, neighbors, restart)
     with _LOCK:
         _CACHE[key] = (edge_index.clone(), None if edge_weight is None else edge_weight.clone(), result)
         _CACHE.move_to_end(key)

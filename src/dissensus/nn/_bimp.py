@@ -9,6 +9,7 @@ from dissensus.dynamics import SATURATIONS, Opinion, critical_attention
 from dissensus.errors import one_of
 from dissensus.graph import SparseFeatures
 from dissensus.nn._attention import CommunicationAttention, OptionAttention
+from dissensus.nn._attentive import graph_states
 from dissensus.nn._continuous import Context, ContinuousModel
 from dissensus.solve import AutogradField, Field, evaluate
 
@@ -21,9 +22,10 @@ class BIMP(ContinuousModel):
         \dot X = -d X + \tanh\big[u\,((\alpha - 1) X + (A_a + I)\, X\, (A_o + I)^\top)\big] + X(0), \qquad
         u = \frac{d}{\alpha + 3}
 
-    Nodes are agents, channels are options. The communication graph :math:`A_a` and the option graph :math:`A_o` are learned and
-    right stochastic, so the attention u sits exactly at the bifurcation point: the equilibrium is unique, opinions do not
-    agree unless their inputs do, and one Euler step of at most 1/d never expands a perturbation (in the sup-norm).
+    Nodes are agents, channels are options. The communication graph :math:`A_a` and the option graph :math:`A_o` are
+    learned and right stochastic, so the attention u sits exactly at the bifurcation point: the equilibrium is unique,
+    opinions do not agree unless their inputs do, and one Euler step of at most 1/d never expands a perturbation (in the
+    sup-norm).
 
     Args:
         in_channels: width of the node features.
@@ -55,6 +57,9 @@ class BIMP(ContinuousModel):
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
         self_loops: every node listens to itself as well.
+        rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`).
+        rewire_neighbors: entries that a node keeps.
+        rewire_restart: restart probability of the diffusion.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -95,6 +100,9 @@ class BIMP(ContinuousModel):
         dropout: float = 0.3,
         input_dropout: float = 0.5,
         self_loops: bool = True,
+        rewire: bool = False,
+        rewire_neighbors: int = 64,
+        rewire_restart: float = 0.05,
     ) -> None:
         super().__init__(
             in_channels,
@@ -113,6 +121,9 @@ class BIMP(ContinuousModel):
             dropout=dropout,
             input_dropout=input_dropout,
             self_loops=self_loops,
+            rewire=rewire,
+            rewire_neighbors=rewire_neighbors,
+            rewire_restart=rewire_restart,
         )
         self.damping, self.self_reinforcement = float(damping), float(self_reinforcement)
         self.attention_strength = critical_attention(None, None, self.damping, self.self_reinforcement)
@@ -129,8 +140,17 @@ class BIMP(ContinuousModel):
             return self._opinion(x0, source, context)
         learned = [*self.communication.parameters(), *self.options.parameters(), source]
         return AutogradField(
-            lambda t, x: evaluate(self._opinion(x, source, context), t, x), learned, euler_limit=1.0 / self.damping
+            lambda t, x: evaluate(self._opinion(x, source, context), t, x),
+            learned,
+            euler_limit=1.0 / self.damping,
+            pullback_states=graph_states(self.communication, context.graph, self.hidden_channels),
         )
+
+    def context(self, n: int, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> Context:
+        """The checked graph of a forward pass on n nodes."""
+        context = super().context(n, edge_index, edge_weight, batch)
+        self.options.check(n, context.sizes)
+        return context
 
     def _opinion(self, x: Tensor, source: Tensor, context: Context) -> Opinion:
         pattern = context.graph.pattern

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dissensus.errors import InputError, one_of
-from dissensus.graph import Graph, SparseFeatures, build
+from dissensus.errors import InputError
+from dissensus.graph import Graph, SparseFeatures, build, check_rewiring, rewire
 from dissensus.nn._coders import Decoder, Encoder, check_dropout, check_sizes
 from dissensus.nn._model import Model
-from dissensus.solve import GRADIENTS, METHODS, Adjoint, Field, Solution, solve
+from dissensus.solve import Adjoint, Field, Solution, check_options, solve
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,10 @@ class ContinuousModel(Model):
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
         self_loops: every node listens to itself. Without, only nodes that listen to nobody do.
+        rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`): its
+            weights multiply the attention before it is normalised.
+        rewire_neighbors: entries that a node keeps.
+        rewire_restart: restart probability of the diffusion.
     """
 
     def __init__(
@@ -63,33 +67,34 @@ class ContinuousModel(Model):
         hidden_channels: int,
         out_channels: int,
         *,
-        time: float,
-        method: str,
-        step_size: float,
-        rtol: float,
-        atol: float,
-        gradient: str,
-        adjoint_method: str | None,
-        adjoint_step_size: float | None,
-        encoder: str,
-        decoder: str,
-        dropout: float,
-        input_dropout: float,
-        self_loops: bool,
+        time: float = 8.0,
+        method: str = "dopri5",
+        step_size: float = 1.0,
+        rtol: float = 1e-3,
+        atol: float = 1e-3,
+        gradient: str = "discrete",
+        adjoint_method: str | None = None,
+        adjoint_step_size: float | None = None,
+        encoder: str = "linear",
+        decoder: str = "linear",
+        dropout: float = 0.3,
+        input_dropout: float = 0.5,
+        self_loops: bool = True,
+        rewire: bool = False,
+        rewire_neighbors: int = 64,
+        rewire_restart: float = 0.05,
     ) -> None:
         super().__init__()
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_dropout(dropout=dropout, input_dropout=input_dropout)
-        if not time > 0:
-            raise InputError(f"time is {time}: it must be positive (T > 0)")
-        if not step_size > 0:
-            raise InputError(f"step_size is {step_size}: it must be positive")
+        self.adjoint = Adjoint(adjoint_method, adjoint_step_size)
+        check_options(time, method, step_size, rtol, atol, gradient, self.adjoint)
         self.in_channels, self.hidden_channels, self.out_channels = in_channels, hidden_channels, out_channels
         self.time, self.step_size, self.rtol, self.atol = time, step_size, rtol, atol
-        self.method = one_of("method", method, METHODS)
-        self.gradient: Any = one_of("gradient", gradient, GRADIENTS)
-        self.adjoint = Adjoint(adjoint_method, adjoint_step_size)
+        self.method, self.gradient = method, gradient
         self.self_loops = self_loops
+        check_rewiring(rewire_neighbors, rewire_restart)
+        self.rewiring = {"neighbors": rewire_neighbors, "restart": rewire_restart} if rewire else None
         self.encoder = Encoder(in_channels, hidden_channels, encoder, input_dropout, dropout)
         self.decoder = Decoder(hidden_channels, out_channels, decoder, dropout)
 
@@ -105,6 +110,8 @@ class ContinuousModel(Model):
         """The part of the state that is decoded, [n, hidden_channels]."""
         return state
 
+    # Sparse products and step-size control are not for tracing; what remains is the decoder.
+    @torch.compiler.disable
     def integrate(
         self,
         x: Tensor | SparseFeatures,
@@ -118,19 +125,21 @@ class ContinuousModel(Model):
         """Encode and solve up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
         x = self.check_features(x)
         context = self.context(x.shape[0], edge_index, edge_weight, batch)
-        x0 = self.encoder(x)
-        return solve(
-            self.field(x0, context),
-            self.start(x0),
-            self.time if time is None else time,
-            self.method,
-            step_size=self.step_size,
-            rtol=self.rtol,
-            atol=self.atol,
-            gradient=self.gradient,
-            adjoint=self.adjoint,
-            **options,
-        )
+        # Sparse products and the solver's error control need full precision.
+        with torch.autocast(edge_index.device.type, enabled=False):
+            x0 = self.encoder(x)
+            return solve(
+                self.field(x0, context),
+                self.start(x0),
+                self.time if time is None else time,
+                self.method,
+                step_size=self.step_size,
+                rtol=self.rtol,
+                atol=self.atol,
+                gradient=self.gradient,
+                adjoint=self.adjoint,
+                **options,
+            )
 
     def forward(
         self,
@@ -166,23 +175,38 @@ class ContinuousModel(Model):
             raise InputError(f"times = {times}: give at least one, none negative")
         end = max(times)
         if end == 0.0:
-            return torch.stack([self.encoder(self.check_features(x))] * len(times))
+            return torch.stack([self.read(self.start(self.encoder(self.check_features(x))))] * len(times))
         solution = self.integrate(x, edge_index, edge_weight, batch, time=end, save_at=times)
         return torch.stack([self.read(state) for state in solution.saved])
 
     def context(self, n: int, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> Context:
         """The checked graph of a forward pass on n nodes."""
+        weight = checked_weight(edge_weight, self.decoder.linear.weight.dtype)
+        if self.rewiring is not None:
+            edge_index, weight = rewire(edge_index, n, weight, **self.rewiring)
+            weight = weight.to(self.decoder.linear.weight.dtype)
         graph = build(edge_index, n, self_loops=self.self_loops)
-        weight = graph.values(edge_weight)
-        if weight is not None and not bool((torch.isfinite(weight) & (weight > 0)).all()):
-            raise InputError("edge_weight must be positive and finite: drop the edges whose weight is not")
-        return Context(graph, weight, _sizes(batch, n))
+        return Context(graph, graph.values(weight), sizes_of(batch, n))
 
 
-def _sizes(batch: Tensor | None, n: int) -> tuple[int, ...]:
+def checked_weight(edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Positive edge weights in the model's precision, or an error that says what is wrong."""
+    if not isinstance(edge_weight, Tensor) or not edge_weight.is_floating_point():
+        return edge_weight  # of another type: the graph refuses it, and says why
+    if not bool((torch.isfinite(edge_weight) & (edge_weight > 0)).all()):
+        raise InputError("edge_weight must be positive and finite: drop the edges whose weight is not")
+    return edge_weight.to(dtype)
+
+
+def sizes_of(batch: Tensor | None, n: int) -> tuple[int, ...]:
+    """Number of nodes of each graph of a batch; empty for one graph."""
     if batch is None:
         return ()
-    if batch.shape != (n,) or bool((batch[1:] < batch[:-1]).any()):
-        raise InputError(f"batch must hold the graph of each of the {n} nodes in ascending order, as PyG's Batch does")
+    whole = isinstance(batch, Tensor) and batch.dtype in (torch.int64, torch.int32) and batch.shape == (n,)
+    if not whole or bool((batch[1:] < batch[:-1]).any()) or bool((batch[:1] < 0).any()):
+        raise InputError(
+            f"batch must hold the graph of each of the {n} nodes, whole numbers in ascending order from 0, as PyG's "
+            "Batch does"
+        )
     sizes = torch.bincount(batch).tolist()
     return tuple(sizes) if len(sizes) > 1 else ()

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,7 +30,7 @@ class Model(torch.nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
-            cls.__init__ = _recording(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _recording(cls.__init__, cls.__base__.__init__)  # type: ignore[method-assign,misc]
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters
@@ -46,9 +47,7 @@ class Model(torch.nn.Module):
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
         for module in self.children():
-            for part in module.modules():
-                if hasattr(part, "reset_parameters"):
-                    part.reset_parameters()
+            _reset(module)
 
     def graphs(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
         """The learned graphs (A_a as sparse CSR [n, n], A_o dense [o, o]); None where a model has none."""
@@ -57,6 +56,11 @@ class Model(torch.nn.Module):
     def check_features(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         """Features as the encoder takes them (sparse where that is faster), or an error that says what is wrong."""
         checked = checked_features(x)
+        own, given = next(self.parameters()).dtype, checked.dtype
+        if own not in (torch.float32, torch.float64):
+            raise InputError(f"the model has dtype {own}: use model.float() or model.double()")
+        if given != own:
+            raise InputError(f"x has dtype {given}, the model {own}: convert x with x.to({own})")
         if checked.shape[1] != self.in_channels:
             raise InputError(
                 f"x has {checked.shape[1]} features, the model was made for in_channels={self.in_channels}: "
@@ -68,6 +72,8 @@ class Model(torch.nn.Module):
         """Write parameters and configuration to one safetensors file."""
         from safetensors.torch import save_file
 
+        if not Path(path).parent.is_dir():
+            raise InputError(f"there is no folder {Path(path).parent}: make it first")
         tensors = {key: value.contiguous() for key, value in self.state_dict().items()}
         metadata = {"class": type(self).__name__, "config": json.dumps(self.config)}
         save_file(tensors, str(path), metadata=metadata)
@@ -78,27 +84,56 @@ class Model(torch.nn.Module):
         metadata, tensors = read_file(path)
         if metadata["class"] != cls.__name__:
             raise InputError(f"{path} holds a {metadata['class']}, not a {cls.__name__}: load it with nn.load")
-        model = cls(**json.loads(metadata["config"]))
-        for dtype in {t.dtype for t in tensors.values() if t.is_floating_point()}:
-            model.to(dtype)
-        model.load_state_dict(tensors)
+        try:
+            model = cls(**json.loads(metadata["config"]))
+            for dtype in {t.dtype for t in tensors.values() if t.is_floating_point()}:
+                model.to(dtype)
+            model.load_state_dict(tensors)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{path} does not fit a {cls.__name__} of this version ({error}): save the model again"
+            ) from error
         return model.eval()
 
 
-def _recording(init: Any) -> Any:
-    signature = inspect.signature(init)
+def _reset(module: torch.nn.Module) -> None:
+    # A module that knows how to reset itself also knows its parts: descending further would undo what it chose.
+    reset = getattr(module, "reset_parameters", None)
+    if callable(reset):
+        reset()
+        return
+    for part in module.children():
+        _reset(part)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _recording(init: Any, inherited: Any) -> Any:
+    signature = _with_inherited(inspect.signature(init), inspect.signature(inherited))
 
     @functools.wraps(init)
     def recorded(self: Model, *args: Any, **kwargs: Any) -> None:
+        args, kwargs = tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()}
         if "config" not in self.__dict__:  # the outermost constructor speaks
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
             values = dict(list(bound.arguments.items())[1:])
-            values.update(values.pop("kwargs", {}))
             object.__setattr__(self, "config", values)
         init(self, *args, **kwargs)
 
+    recorded.__signature__ = signature  # type: ignore[attr-defined]
     return recorded
+
+
+def _with_inherited(own: inspect.Signature, inherited: inspect.Signature) -> inspect.Signature:
+    """The signature with ``**options`` spelled out: those of the class it is handed on to."""
+    parameters = list(own.parameters.values())
+    if not parameters or parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+        return own
+    handed_on = [p for p in inherited.parameters.values() if p.kind is p.KEYWORD_ONLY and p.name not in own.parameters]
+    return own.replace(parameters=parameters[:-1] + handed_on)
 
 
 def read_file(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Tensor]]:

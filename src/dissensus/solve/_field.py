@@ -25,10 +25,12 @@ class Field(ABC):
     Attributes:
         parameters: the tensors that gradients are asked for, beside the state.
         euler_limit: the largest step with which Euler's method keeps its sign; a larger one warns.
+        pullback_states: about how much memory a pullback holds, in states; what the solver keeps depends on it.
     """
 
     parameters: tuple[Tensor, ...] = ()
     euler_limit: float = math.inf
+    pullback_states: float = 3.0
 
     @abstractmethod
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
@@ -50,6 +52,7 @@ class AutogradField(Field):
         function: ``f(t, x)``, of x's shape.
         parameters: the tensors it depends on that need a gradient.
         euler_limit: see :class:`Field`.
+        pullback_states: the size of the function's autograd graph, in states.
     """
 
     def __init__(
@@ -57,10 +60,11 @@ class AutogradField(Field):
         function: Callable[[float, Tensor], Tensor],
         parameters: Sequence[Tensor] = (),
         euler_limit: float = math.inf,
+        pullback_states: float = 3.0,
     ) -> None:
         self.function = function
         self.parameters = tuple(parameters)
-        self.euler_limit = euler_limit
+        self.euler_limit, self.pullback_states = euler_limit, pullback_states
 
     def differentiable(self, t: float, x: Tensor) -> Tensor:
         """f(t, x) with its autograd graph."""

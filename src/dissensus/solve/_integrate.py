@@ -20,10 +20,6 @@ Callback = Callable[[float, Tensor], None]
 Norm = Callable[[Tensor], float]
 
 
-# A kept stage holds its input, the mixed input and the saturated argument.
-_STATES_A_STAGE = 3
-
-
 @dataclass
 class Stats:
     """What an integration cost.
@@ -116,7 +112,7 @@ class Integrator:
         stats: Stats,
         *,
         record: list[Step] | None = None,
-        budget: int = 0,
+        budget: float = 0,
         callback: Callback | None = None,
         norm: Norm = rms,
     ) -> None:
@@ -127,7 +123,7 @@ class Integrator:
     def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
         """The states at the ascending times ``stops``; a step ends at each of them."""
         tableau = self.method.tableau
-        self.cost = _STATES_A_STAGE * tableau.stages * x.numel() * x.element_size()
+        self.cost = self.field.pullback_states * tableau.stages * x.numel() * x.element_size()
         self.keep = self.record is not None and self.budget >= self.cost
         self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
         self.stage = torch.empty_like(x)
