@@ -147,6 +147,8 @@ class Kuramoto(Field):
     The parameters with gradients are ``values, frequency``.
     """
 
+    pullback_states = 8.0
+
     def __init__(
         self, pattern: Pattern, values: Tensor, frequency: Tensor, *, coupling: float, mean_phase: bool = False
     ) -> None:
@@ -156,7 +158,11 @@ class Kuramoto(Field):
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        _, (p, q, *mean), (sine, cosine) = self._neighbours(x)
+        _, means, waves = self._neighbours(x)
+        return self._value(x, means, waves, out)
+
+    def _value(self, x: Tensor, means: Sequence[Tensor], waves: tuple[Tensor, Tensor], out: Tensor | None) -> Tensor:
+        (p, q, *mean), (sine, cosine) = means, waves
         if self.mean_phase:
             pull = torch.hypot(p, q).mul_(torch.sin(mean[0] - x))
         else:
@@ -171,8 +177,11 @@ class Kuramoto(Field):
         return passed, means, (sine, cosine)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        passed, means, waves = self._neighbours(x)
+        value = self._value(x, means, waves, out)
+
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            passed, (p, q, *mean), (sine, cosine) = self._neighbours(x)
+            (p, q, *mean), (sine, cosine) = means, waves
             g_k = g * self.coupling
             if self.mean_phase:
                 radius, difference = torch.hypot(p, q), mean[0] - x
@@ -192,4 +201,4 @@ class Kuramoto(Field):
                 return by_x.add_(by_phase[0]).sub_(by_difference)
             return by_x.sub_((sine * p).addcmul_(cosine, q).mul_(g_k))
 
-        return self(t, x, out), pullback
+        return value, pullback

@@ -38,6 +38,8 @@ class GREAD(AttentiveModel):
         equation: ``paper``, or ``code``; they differ for ``fb``.
         learn_time_scale: learn :math:`\alpha`; without, it is 1.
         time: T.
+        method: solver. Euler's by default: an adaptive one follows runaway entries until it gives up.
+        step_size: of fixed-step methods.
         options: of :class:`AttentiveModel` and :class:`ContinuousModel`.
 
     Shapes:
@@ -54,9 +56,13 @@ class GREAD(AttentiveModel):
         equation: str = "paper",
         learn_time_scale: bool = True,
         time: float = 1.0,
+        method: str = "euler",
+        step_size: float = 0.25,
         **options: Any,
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, time=time, **options)
+        super().__init__(
+            in_channels, hidden_channels, out_channels, time=time, method=method, step_size=step_size, **options
+        )
         self.reaction = one_of("reaction", reaction, REACTIONS)
         self.equation = one_of("equation", equation, EQUATIONS)
         self.time_scale, self.strength = Gate(learn_time_scale), Gate(True)
