@@ -59,6 +59,17 @@ def test_large_matrices_agree_with_all_eigenvalues(kind: str, monkeypatch: pytes
     assert critical_attention(a, a_o) == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("a_o", [np.array([[-3.0]]), np.array([[-1.5, -2.0], [2.0, -1.5]])])
+def test_large_matrices_in_every_direction(a_o: np.ndarray, symmetric: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Options that oppose or rotate call for the other ends of the spectrum.
+    a = scipy.sparse.random_array((300, 300), density=0.02, rng=np.random.default_rng(2)).toarray() - 0.02 * np.eye(300)
+    a = a + a.T if symmetric else a
+    exact = critical_attention(a, a_o)
+    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 2)
+    assert critical_attention(a, a_o) == pytest.approx(exact, rel=1e-6)
+
+
 def test_large_graphs_with_crowded_spectra_do_not_stall() -> None:
     n = 2000
     ring = scipy.sparse.diags_array([np.full(n, 0.5), np.full(n - 1, 0.5)], offsets=[0, 1]).tolil()

@@ -153,6 +153,17 @@ def test_stages_are_kept_within_the_budget(method: str, stages: int) -> None:
     assert solution.stats.backward_evaluations == stages * (3 + 2 * (len(kept) - 3))
 
 
+def test_rejected_steps_leave_nothing_behind() -> None:
+    def pulse(t: float, x: Tensor) -> Tensor:
+        return x * math.exp(-(((t - 2.0) / 0.05) ** 2))
+
+    solution = solve(pulse, start(2, 2), 4.0, rtol=1e-6, atol=1e-6, save_at=[1.9, 2.1])
+    assert solution.stats.rejected > 0
+    assert all(len(step.pullbacks) == 6 for step in solution.state.grad_fn.steps)
+    solution.state.sum().backward()
+    assert solution.stats.backward_evaluations == 6 * solution.stats.accepted
+
+
 def test_states_are_freed_without_the_garbage_collector() -> None:
     gc.disable()
     try:

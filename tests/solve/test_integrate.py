@@ -170,6 +170,12 @@ def test_stops_a_rounding_error_apart(method: str) -> None:
     assert grad.item() == pytest.approx(math.exp(-0.3), abs=1e-3)
 
 
+def test_a_short_step_to_a_stop_does_not_slow_the_rest() -> None:
+    plain = solve(waves, X0, 6.0, rtol=1e-6, atol=1e-6).stats.accepted
+    stopped = solve(waves, X0, 6.0, rtol=1e-6, atol=1e-6, save_at=[3.0, 3.0 + 1e-7]).stats.accepted
+    assert stopped <= plain + 3
+
+
 def test_last_fixed_step_is_shortened() -> None:
     solution = solve(lambda t, x: torch.ones_like(x), torch.zeros(1, dtype=torch.float64), 1.0, "euler", step_size=0.3)
     assert solution.times == pytest.approx((0.0, 0.3, 0.6, 0.9, 1.0))

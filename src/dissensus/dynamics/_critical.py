@@ -49,14 +49,15 @@ def critical_attention(
         self_reinforcement: :math:`\alpha \ge 0`.
     """
     check_parameters(damping, self_reinforcement)
-    matrices = [
+    a_a, a_o = (
         None if matrix is None else to_scipy(matrix, name)
         for matrix, name in ((communication, "communication"), (options, "options"))
-    ]
+    )
     # Without negative entries no eigenvalue is larger than the leading one, which is real (Perron, Frobenius).
-    leading_only = all(matrix is None or matrix.data.min(initial=0.0) >= 0.0 for matrix in matrices)
-    by_agents, by_options = (_eigenvalues(matrix, leading_only) for matrix in matrices)
-    products = np.outer(by_agents + 1.0, by_options + 1.0)
+    positive = all(matrix is None or matrix.data.min(initial=0.0) >= 0.0 for matrix in (a_a, a_o))
+    by_options = _eigenvalues(a_o, np.array([1.0]) if positive else np.array([1.0, 1j, -1.0])) + 1.0
+    # Re (lambda_a + 1) m is largest for the lambda_a that lies farthest in the direction of the conjugate of m.
+    products = np.outer(_eigenvalues(a_a, np.array([1.0]) if positive else _directions(by_options)) + 1.0, by_options)
     growth = self_reinforcement - 1.0 + float(products.real.max())
     if growth <= 1e-12:
         raise InputError(
@@ -84,28 +85,35 @@ def to_scipy(matrix: Matrix, name: str) -> scipy.sparse.csr_array:
     return csr
 
 
-def _eigenvalues(matrix: scipy.sparse.csr_array | None, leading_only: bool) -> np.ndarray:
-    """The eigenvalues that can lead: all of a small matrix, the extreme ones of a large one; 1 for None."""
+def _directions(values: np.ndarray) -> np.ndarray:
+    """The distinct directions of complex numbers from zero, up to conjugation: unit numbers."""
+    angles = np.abs(np.angle(values[values != 0]))
+    return np.exp(1j * np.unique(np.round(angles, 9))) if angles.size else np.ones(1)
+
+
+def _eigenvalues(matrix: scipy.sparse.csr_array | None, directions: np.ndarray) -> np.ndarray:
+    """All eigenvalues of a small matrix, those of a large one that lie farthest in ``directions``; 1 for None."""
     if matrix is None:
         return np.ones(1)
     if matrix.shape[0] <= _DENSE_UP_TO:
         return np.linalg.eigvals(matrix.toarray())
     sums = matrix.sum(axis=1)
-    if leading_only and np.ptp(sums) <= 1e-6 * sums.max():
+    if (directions == 1.0).all() and matrix.data.min(initial=0.0) >= 0.0 and np.ptp(sums) <= 1e-6 * sums.max():
         return np.atleast_1d(sums.mean())
     symmetric = abs(matrix - matrix.T).max() == 0.0
-    solver: Any = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
-    # A product of two eigenvalues leads only where one of them is extreme in some direction of the plane.
-    kinds = ("LA", "SA") if symmetric else ("LR", "SR", "LI", "LM")
-    start = np.random.default_rng(0).random(matrix.shape[0])
+    if symmetric:  # all on one line, whose ends are farthest
+        directions = np.unique(np.where(directions.real < 0, -1.0, 1.0))
     try:
-        found = [
-            solver(matrix, k=2, which=kind, v0=start, ncv=64, tol=1e-9, return_eigenvectors=False)
-            for kind in kinds[: 1 if leading_only else None]
-        ]
+        return np.concatenate([_farthest(matrix, direction, symmetric) for direction in directions])
     except scipy.sparse.linalg.ArpackNoConvergence:
         raise SolverError(
             f"the leading eigenvalues of a matrix of {matrix.shape[0]} rows did not converge: leave the matrix out "
             "where it is right stochastic (its leading eigenvalue is 1), or scale its rows to one sum"
         ) from None
-    return np.concatenate(found)
+
+
+def _farthest(matrix: scipy.sparse.csr_array, direction: complex, symmetric: bool) -> np.ndarray:
+    options = {"v0": np.random.default_rng(0).random(matrix.shape[0]), "ncv": 64, "tol": 1e-9}
+    turned: Any = matrix * (direction.real if direction.imag == 0 else direction)
+    solver: Any = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
+    return solver(turned, k=2, which="LA" if symmetric else "LR", return_eigenvectors=False, **options) / direction
