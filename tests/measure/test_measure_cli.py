@@ -105,7 +105,7 @@ def test_a_graph_without_labels_has_no_gradient(capsys, tmp_path):
         (["--depths", "4,2"], "increasing"),
         (["--depths", "one"], "1,2,4,8"),
         (["--depths", "0,1"], "from 1"),
-        (["--model", "gnc"], "did you mean 'gcn'"),
+        (["--model", "gcnn"], "did you mean 'gcn'"),
         (["--hidden", "0"], "at least 1"),
         (["--load", "model.safetensors", "--model", "gcn"], "leave one of them out"),
         (["--load", "nowhere.safetensors", "--dataset", "karate"], "nowhere"),

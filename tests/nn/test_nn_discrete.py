@@ -14,7 +14,7 @@ from torch_geometric.utils import barabasi_albert_graph
 
 from dissensus import measure, nn
 from dissensus.errors import InputError
-from dissensus.nn._propagation import dropout
+from dissensus.graph import dropout
 
 N, IN, HIDDEN, OUT = 20, 5, 8, 3
 

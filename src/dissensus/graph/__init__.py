@@ -1,7 +1,7 @@
 """The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in its values."""
 
 from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
-from dissensus.graph._features import SparseFeatures, features
+from dissensus.graph._features import SparseFeatures, dropout, features
 from dissensus.graph._pattern import Pattern, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
 from dissensus.graph._rewire import check_rewiring, rewire
 
@@ -13,6 +13,7 @@ __all__ = [
     "check_edge_index",
     "check_rewiring",
     "clear_cache",
+    "dropout",
     "features",
     "inner",
     "product",

@@ -112,7 +112,7 @@ class OptionAttention(torch.nn.Module):
         channels: number of options o.
         heads: number of heads.
         attention_channels: width of all keys together.
-        own_score: :math:`\beta` at the start.
+        own_score: :math:`\beta` at the start; zero leaves it out.
         num_nodes: n, for ``node``.
     """
 
@@ -139,7 +139,7 @@ class OptionAttention(torch.nn.Module):
         width = num_nodes if kind == "node" and num_nodes else channels
         self.key = torch.nn.Linear(width, attention_channels, bias=False)
         self.query = torch.nn.Linear(width, attention_channels, bias=False)
-        self.own_score = torch.nn.Parameter(torch.empty(()))
+        self.own_score = torch.nn.Parameter(torch.empty(())) if own_score else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -147,6 +147,7 @@ class OptionAttention(torch.nn.Module):
         if self.kind != "identity":
             torch.nn.init.xavier_uniform_(self.key.weight)
             torch.nn.init.xavier_uniform_(self.query.weight)
+        if self.kind != "identity" and self.own_score is not None:
             torch.nn.init.constant_(self.own_score, self.initial_own_score)
 
     def forward(self, x: Tensor, sizes: Sequence[int] = ()) -> Tensor | float:
@@ -176,5 +177,6 @@ class OptionAttention(torch.nn.Module):
             for layer in (self.key, self.query)
         )
         scores = keys @ queries.mT / math.sqrt(self.head_channels)
-        scores = scores + self.own_score * torch.eye(scores.shape[-1], dtype=scores.dtype, device=scores.device)
+        if self.own_score is not None:
+            scores = scores + self.own_score * torch.eye(scores.shape[-1], dtype=scores.dtype, device=scores.device)
         return scores.softmax(-1).mean(-3)

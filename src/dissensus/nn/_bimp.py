@@ -36,7 +36,8 @@ class BIMP(ContinuousModel):
         attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
         normalizer: ``softmax`` or ``squareplus``.
         option_attention: ``gram`` (any graph), ``node`` (the paper's; one graph, needs ``num_nodes``) or ``identity``.
-        own_score: start of the learnable bias on an option's own score; large makes :math:`A_o` sharp.
+        own_score: start of the learnable bias on an option's own score; large makes :math:`A_o` sharp. Zero: no bias,
+            as in the paper.
         num_nodes: node count, for ``node``.
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`; above 1 it also sharpens (heterophilic graphs).
@@ -56,6 +57,7 @@ class BIMP(ContinuousModel):
         decoder: the same.
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
+        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
         self_loops: every node listens to itself as well.
         rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`).
         rewire_neighbors: entries that a node keeps.
@@ -99,6 +101,7 @@ class BIMP(ContinuousModel):
         decoder: str = "linear",
         dropout: float = 0.3,
         input_dropout: float = 0.5,
+        normalize_features: bool = False,
         self_loops: bool = True,
         rewire: bool = False,
         rewire_neighbors: int = 64,
@@ -120,6 +123,7 @@ class BIMP(ContinuousModel):
             decoder=decoder,
             dropout=dropout,
             input_dropout=input_dropout,
+            normalize_features=normalize_features,
             self_loops=self_loops,
             rewire=rewire,
             rewire_neighbors=rewire_neighbors,

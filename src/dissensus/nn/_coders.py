@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from dissensus.errors import InputError, one_of
-from dissensus.graph import SparseFeatures
+from dissensus.graph import SparseFeatures, dropout
 
 CODERS = ("linear", "mlp")
 
@@ -22,7 +21,7 @@ class Residual(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
-            x = x + F.dropout(layer(torch.relu(x)), self.dropout, self.training)
+            x = x + dropout(layer(torch.relu(x)), self.dropout, self.training)
         return x
 
 
@@ -40,7 +39,7 @@ class Encoder(torch.nn.Module):
         if isinstance(x, SparseFeatures):
             encoded = x.dropout(self.input_dropout, self.training).linear(self.linear.weight, self.linear.bias)
         else:
-            encoded = self.linear(F.dropout(x, self.input_dropout, self.training))
+            encoded = self.linear(dropout(x, self.input_dropout, self.training))
         return encoded if self.residual is None else self.residual(encoded)
 
 
@@ -57,7 +56,7 @@ class Decoder(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.residual is not None:
             x = self.residual(x)
-        return self.linear(F.dropout(x, self.dropout, self.training))
+        return self.linear(dropout(x, self.dropout, self.training))
 
 
 def check_sizes(**sizes: int) -> None:

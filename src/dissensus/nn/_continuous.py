@@ -54,6 +54,7 @@ class ContinuousModel(Model):
         decoder: the same.
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
+        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
         self_loops: every node listens to itself. Without, only nodes that listen to nobody do.
         rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`): its
             weights multiply the attention before it is normalised.
@@ -79,6 +80,7 @@ class ContinuousModel(Model):
         decoder: str = "linear",
         dropout: float = 0.3,
         input_dropout: float = 0.5,
+        normalize_features: bool = False,
         self_loops: bool = True,
         rewire: bool = False,
         rewire_neighbors: int = 64,
@@ -92,7 +94,7 @@ class ContinuousModel(Model):
         self.in_channels, self.hidden_channels, self.out_channels = in_channels, hidden_channels, out_channels
         self.time, self.step_size, self.rtol, self.atol = time, step_size, rtol, atol
         self.method, self.gradient = method, gradient
-        self.self_loops = self_loops
+        self.normalize_features, self.self_loops = normalize_features, self_loops
         check_rewiring(rewire_neighbors, rewire_restart)
         self.rewiring = {"neighbors": rewire_neighbors, "restart": rewire_restart} if rewire else None
         self.encoder = Encoder(in_channels, hidden_channels, encoder, input_dropout, dropout)

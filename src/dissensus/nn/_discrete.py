@@ -12,12 +12,12 @@ from torch import Tensor
 from torch_geometric.nn import DiffGroupNorm, PairNorm
 
 from dissensus.errors import InputError, one_of
-from dissensus.graph import Graph, SparseFeatures, build, row_sums
+from dissensus.graph import Graph, SparseFeatures, build, dropout, row_sums
 from dissensus.nn._coders import check_dropout, check_sizes
 from dissensus.nn._continuous import checked_weight, sizes_of
 from dissensus.nn._layers import Attention, Convolution, Dense, Sage
 from dissensus.nn._model import Model
-from dissensus.nn._propagation import Propagation, dropout, project, symmetric_values
+from dissensus.nn._propagation import Propagation, project, symmetric_values
 
 NORMS = ("none", "pair", "group")
 
@@ -34,6 +34,7 @@ class DiscreteModel(Model):
         num_layers: depth.
         dropout: after every layer but the last.
         input_dropout: on the features.
+        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
     """
 
     self_loops = True
@@ -47,6 +48,7 @@ class DiscreteModel(Model):
         num_layers: int = 2,
         dropout: float = 0.5,
         input_dropout: float = 0.5,
+        normalize_features: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(
@@ -54,7 +56,7 @@ class DiscreteModel(Model):
         )
         check_dropout(dropout=dropout, input_dropout=input_dropout)
         self.in_channels, self.num_layers = in_channels, num_layers
-        self.dropout, self.input_dropout = dropout, input_dropout
+        self.dropout, self.input_dropout, self.normalize_features = dropout, input_dropout, normalize_features
 
     @abstractmethod
     def scores(self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None) -> Tensor:
@@ -362,6 +364,7 @@ class SGC(DiscreteModel):
         out_channels: number of classes.
         num_layers: K.
         input_dropout: on the features.
+        normalize_features: as in :class:`DiscreteModel`.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -375,9 +378,16 @@ class SGC(DiscreteModel):
         *,
         num_layers: int = 2,
         input_dropout: float = 0.5,
+        normalize_features: bool = False,
     ) -> None:
         super().__init__(
-            in_channels, hidden_channels, out_channels, num_layers=num_layers, dropout=0.0, input_dropout=input_dropout
+            in_channels,
+            hidden_channels,
+            out_channels,
+            num_layers=num_layers,
+            dropout=0.0,
+            input_dropout=input_dropout,
+            normalize_features=normalize_features,
         )
         self.linear = torch.nn.Linear(in_channels, out_channels)
 
@@ -413,6 +423,7 @@ class DGC(SGC):
         time: T.
         num_layers: K; steps of T/K above 1 overshoot.
         input_dropout: on the features.
+        normalize_features: as in :class:`DiscreteModel`.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -427,8 +438,16 @@ class DGC(SGC):
         time: float = 5.27,
         num_layers: int = 250,
         input_dropout: float = 0.5,
+        normalize_features: bool = False,
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, num_layers=num_layers, input_dropout=input_dropout)
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            num_layers=num_layers,
+            input_dropout=input_dropout,
+            normalize_features=normalize_features,
+        )
         if not (isfinite(time) and time > 0):
             raise InputError(f"time is {time}: it must be positive and finite (T > 0)")
         self.time = float(time)

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
-from dissensus.graph import SparseFeatures, row_softmax, spmm
-from dissensus.nn._propagation import Propagation, dropout, project
+from dissensus.graph import SparseFeatures, dropout, row_softmax, spmm
+from dissensus.nn._propagation import Propagation, project
 
 
 class Convolution(GCNConv):

@@ -26,6 +26,7 @@ class Model(torch.nn.Module):
 
     config: dict[str, Any]
     in_channels: int
+    normalize_features: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -55,7 +56,7 @@ class Model(torch.nn.Module):
 
     def check_features(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         """Features as the encoder takes them (sparse where that is faster), or an error that says what is wrong."""
-        checked = checked_features(x)
+        checked = checked_features(x, normalize=self.normalize_features)
         own, given = next(self.parameters()).dtype, checked.dtype
         if own not in (torch.float32, torch.float64):
             raise InputError(f"the model has dtype {own}: use model.float() or model.double()")

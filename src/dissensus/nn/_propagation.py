@@ -1,4 +1,4 @@
-"""What the discrete layers pass messages with: normalised weights of a graph's edges, and a quick dropout."""
+"""What the discrete layers pass messages with: normalised weights of a graph's edges."""
 
 from __future__ import annotations
 
@@ -35,13 +35,6 @@ def symmetric_values(pattern: Pattern, weight: Tensor | None, dtype: torch.dtype
     weight = torch.ones(pattern.entries, dtype=dtype, device=pattern.device) if weight is None else weight
     scale = row_sums(pattern, weight).rsqrt()
     return weight * scale.index_select(0, pattern.row) * scale.index_select(0, pattern.col)
-
-
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """What ``torch.nn.functional.dropout`` does, several times faster on a CPU."""
-    if not training or p == 0.0:
-        return x
-    return x * torch.rand_like(x).ge_(p).div_(1.0 - p)
 
 
 def project(linear: torch.nn.Module, x: Tensor | SparseFeatures) -> Tensor:
