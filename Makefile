@@ -2,6 +2,7 @@
 #   make demo            train GCN and BIMP on an embedded real graph, print a table, write a report page
 #   make test            lint, types and the whole test suite
 #   make bench           the benchmarks
+#   make results         tables and figures from the committed results
 #   TORCH=torch==2.13.0  which build of PyTorch to install; TORCH=torch takes the newest, CUDA included
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench results clean
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
@@ -42,6 +43,9 @@ test: lint
 
 bench: $(VENV)/.dev
 	$(BIN)/dissensus bench
+
+results: $(VENV)/.dev
+	$(BIN)/dissensus reproduce all --from results --readme README.md
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
