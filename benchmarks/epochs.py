@@ -1,0 +1,122 @@
+"""Training side by side: graphs, models with the paper's settings, epochs with the clock on."""
+
+import time
+from statistics import median
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+from torch_geometric.data import Data
+
+from common import SIZES, say
+from dissensus import data, nn
+from dissensus.errors import DissensusError
+from dissensus.train import resolve
+from plain import Plain, plain
+
+_OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "rmsprop": torch.optim.RMSprop}
+# How much smaller graphs are in quick mode.
+_QUICK = 16
+
+
+def graph(name: str, *, quick: bool, real: bool = True) -> tuple[Data, str]:
+    """A split of the dataset and what it is; generated with the dataset's sizes where it is not at hand or not asked
+    for, and a fraction of them in quick mode."""
+    if real and not quick:
+        try:
+            return data.load(name).split(1), name
+        except DissensusError:
+            say(f"{name} is not at hand: a graph of its size is generated")
+    nodes, edges, features, classes = SIZES[name]
+    shrink = _QUICK if quick else 1
+    nodes, features = max(nodes // shrink, 128), max(features // shrink, 16)
+    degree = 2 * edges / SIZES[name][0] / (4 if quick and name == "computers" else 1)
+    made = data.csbm(nodes=nodes, classes=classes, features=features, degree=degree, seed=0).split(1)
+    if name in ("cora", "citeseer"):  # words: one per cent of the features, most of them tied to the class
+        generator = torch.Generator().manual_seed(0)
+        made.x = (made.x > made.x.quantile(0.99, dim=1, keepdim=True)).float()
+        made.x[torch.arange(nodes), torch.randint(features, (nodes,), generator=generator)] = 1.0
+    return made, f"generated, {'a fraction of' if quick else 'of'} {name}'s size"
+
+
+def create(dataset: str, name: str, graph: Data, **changes: Any) -> tuple[nn.BIMP | nn.AttentiveModel, Any]:
+    """Our model with the paper's settings for a dataset, seeded, and its training settings."""
+    config = resolve(dataset, name, preset="paper")
+    options = {**config.model.options, **changes}
+    if options.get("option_attention") == "node":
+        options["num_nodes"] = graph.num_nodes
+    torch.manual_seed(0)
+    model = nn.create(
+        name,
+        in_channels=graph.num_features,
+        hidden_channels=config.model.hidden_channels,
+        out_channels=int(graph.y.max()) + 1,
+        **options,
+    )
+    if isinstance(model, nn.GRANDPlusPlus):
+        model.set_sources(graph.train_mask)
+    return model, config.train
+
+
+class Run:
+    """Training of one model, an epoch at a time, with the clock on."""
+
+    def __init__(self, model: torch.nn.Module, graph: Data, settings: Any) -> None:
+        self.model, self.graph = model, graph
+        self.optimizer = _OPTIMIZERS[settings.optimizer](
+            model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
+        )
+        self.seconds: list[float] = []
+        self.losses: list[float] = []
+        self.scores: list[tuple[float, float]] = []
+
+    def epoch(self) -> None:
+        """One epoch: forward, backward, step, and an evaluation on validation and test nodes."""
+        torch.manual_seed(len(self.losses))
+        model, graph = self.model, self.graph
+        begun = time.perf_counter()
+        model.train()
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(model(graph.x, graph.edge_index)[graph.train_mask], graph.y[graph.train_mask])
+        loss.backward()
+        self.optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            right = model(graph.x, graph.edge_index).argmax(1) == graph.y
+            score = tuple(100.0 * float(right[mask].float().mean()) for mask in (graph.val_mask, graph.test_mask))
+        self.seconds.append(time.perf_counter() - begun)
+        self.losses.append(loss.item())
+        self.scores.append(score)
+
+    @property
+    def test(self) -> float:
+        """The test accuracy of the best validation epoch."""
+        return max(self.scores)[1]
+
+    def ms(self) -> float:
+        """Milliseconds an epoch, the median; the first warms up where there are more."""
+        return 1e3 * median(self.seconds[1:] or self.seconds)
+
+
+def race(ours: Any, graph: Data, settings: Any, epochs: int, plain_epochs: int) -> tuple[Run, Run]:
+    """Both versions trained from the same parameters, their epochs in turn, so that both meet the same machine."""
+    runs = Run(ours, graph, settings), Run(plain(ours), graph, settings)
+    for epoch in range(max(epochs, plain_epochs)):
+        for run, count in zip(runs, (epochs, plain_epochs), strict=True):
+            if epoch < count:
+                run.epoch()
+        if (epoch + 1) % 25 == 0:
+            say(f"  epoch {epoch + 1}: ours {runs[0].ms():.1f} ms, plain {runs[1].ms():.1f} ms")
+    return runs
+
+
+def evaluations(run: Run) -> float:
+    """Evaluations of the field in a forward pass, as trained so far."""
+    model = run.model
+    if isinstance(model, Plain):
+        before = model.evaluations
+        with torch.no_grad():
+            model(run.graph.x, run.graph.edge_index)
+        return model.evaluations - before
+    with torch.no_grad():
+        return model.integrate(run.graph.x, run.graph.edge_index).stats.evaluations

@@ -1,0 +1,119 @@
+"""How near one evaluation of BIMP's field, forward and backward, is to the bare kernels that it cannot do without."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from common import SIZES, opinion, random_graph, say, together
+from dissensus.graph import Pattern
+from dissensus.solve import Field, Pullback, solve
+
+# graph -> channels, time of the integration, repeats of a measurement
+_CASES = {"cora": (80, 12.2695, 20), "computers": (128, 3.249, 3), "arxiv": (128, 4.0, 1)}
+
+
+def run(quick: bool = False) -> dict[str, Any]:
+    """Milliseconds of a field evaluation and of its kernels, and the solver's share of a whole integration."""
+    return {
+        "benchmark": "floor",
+        "about": "one evaluation of BIMP's field and its pullback against its bare kernels, on graphs of three sizes",
+        "rows": [_case(name, *case, quick) for name, case in _CASES.items()],
+        "note": "Kernels: sparse product, dense product and saturation, then the transposes of the three and the "
+        "gradients of both matrices. Solver overhead: the share of an integration, forward and backward, that is spent "
+        "outside the field.",
+    }
+
+
+def _case(name: str, channels: int, duration: float, repeats: int, quick: bool) -> dict[str, Any]:
+    nodes, edges, *_ = SIZES[name]
+    if quick:
+        nodes, edges, channels, repeats = nodes // 64 + 100, edges // 64 + 100, 16, 1
+    say(f"  {name}'s size: {nodes} nodes, {edges} edges, {channels} channels")
+    field, x = opinion(random_graph(nodes, 2 * edges), nodes, channels)
+    kernels = _kernels(field.pattern, x)
+    g, out, by_x = torch.randn_like(x), torch.empty_like(x), torch.empty_like(x)
+    grads = [torch.zeros_like(p) for p in field.parameters]
+
+    def forward_and_backward() -> None:
+        field.vjp(0.0, x, out)[1](g, grads, by_x)
+
+    whole = {"field": lambda: field(0.0, x, out), "vjp_and_pullback": forward_and_backward}
+    measured = {key: 1e3 * s for key, s in together(kernels | whole, repeats, rounds=1 if quick else 7).items()}
+    forward = sum(measured[key] for key in ("dense_product", "sparse_product", "saturation"))
+    floor = sum(measured[key] for key in kernels)
+    return {
+        "size": name,
+        "channels": channels,
+        "field_ms": measured["field"],
+        "forward_kernels_ms": forward,
+        "forward_ratio": measured["field"] / forward,
+        "vjp_and_pullback_ms": measured["vjp_and_pullback"],
+        "kernels_ms": floor,
+        "ratio": measured["vjp_and_pullback"] / floor,
+        **{f"{key}_ms": measured[key] for key in kernels},
+        **_overhead(field, x, duration, repeats),
+    }
+
+
+def _kernels(pattern: Pattern, x: Tensor) -> dict[str, Callable[[], Any]]:
+    """Every kernel by itself, on ready buffers."""
+    matrix, transposed = (p.matrix(torch.rand(p.entries)) for p in (pattern, pattern.T))
+    square = torch.randn(x.shape[1], x.shape[1])
+    total, out, other = torch.zeros_like(square), torch.empty_like(x), torch.randn_like(x)
+    sampled = pattern.matrix(torch.zeros(pattern.entries))
+    return {
+        "dense_product": lambda: torch.mm(x, square, out=out),
+        "sparse_product": lambda: out.addmm_(matrix, x, beta=0),
+        "saturation": lambda: torch.sigmoid(x, out=out),
+        "saturation_gradient": lambda: torch.ops.aten.sigmoid_backward.grad_input(x, other, grad_input=out),
+        "sparse_transposed": lambda: out.addmm_(transposed, x, beta=0),
+        "dense_transposed": lambda: torch.mm(x, square, out=out),
+        "sparse_gradient": lambda: torch.sparse.sampled_addmm(sampled, x, other.t(), beta=0.0, out=sampled),
+        "dense_gradient": lambda: torch.addmm(total, x.t(), other, beta=0.0, out=total),
+    }
+
+
+class _Timed(Field):
+    """A field that adds up the time spent in it."""
+
+    def __init__(self, field: Field) -> None:
+        self.field, self.parameters, self.seconds = field, field.parameters, 0.0
+        self.euler_limit, self.pullback_states = field.euler_limit, field.pullback_states
+
+    def _spend(self, function: Callable[..., Any], *args: Any) -> Any:
+        begun = time.perf_counter()
+        result = function(*args)
+        self.seconds += time.perf_counter() - begun
+        return result
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self._spend(self.field, t, x, out)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        value, pullback = self._spend(self.field.vjp, t, x, out)
+
+        def timed(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            return self._spend(pullback, g, grads, out)
+
+        return value, timed
+
+
+def _overhead(field: Field, x: Tensor, duration: float, repeats: int) -> dict[str, float]:
+    best = {"integration_ms": float("inf")}
+    for _ in range(repeats + 1):
+        timed = _Timed(field)
+        begun = time.perf_counter()
+        solution = solve(timed, x, duration)
+        solution.state.backward(torch.ones_like(x))
+        spent = time.perf_counter() - begun
+        if 1e3 * spent < best["integration_ms"]:
+            best = {
+                "integration_ms": 1e3 * spent,
+                "evaluations": solution.stats.evaluations,
+                "backward_evaluations": solution.stats.backward_evaluations,
+                "solver_overhead": 1.0 - timed.seconds / spent,
+            }
+    return best
