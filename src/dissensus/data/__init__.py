@@ -1,4 +1,4 @@
-"""Datasets by name, the user's own graph, synthetic graphs, and their splits.
+"""Datasets by name, the user's own graph, synthetic graphs, their splits, and clusters of their nodes.
 
 ``load(name_or_path)`` gives a :class:`Dataset`, whose ``split(seed)`` is a PyG ``Data`` with ``train_mask``,
 ``val_mask`` and ``test_mask``. All but :func:`names` is imported when first used, so that names need no torch.
@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, Any
 from dissensus.data._catalogue import names
 
 if TYPE_CHECKING:
+    from dissensus.data._clusters import Clusters, clusters, partition
     from dissensus.data._dataset import Dataset, from_pyg
     from dissensus.data._load import load
     from dissensus.data._synthetic import csbm
 
-__all__ = ["Dataset", "csbm", "from_pyg", "load", "names"]
+__all__ = ["Clusters", "Dataset", "clusters", "csbm", "from_pyg", "load", "names", "partition"]
 
-_HOMES = {"Dataset": "_dataset", "csbm": "_synthetic", "from_pyg": "_dataset", "load": "_load"}
+_HOMES = {
+    **dict.fromkeys(("Clusters", "clusters", "partition"), "_clusters"),
+    "Dataset": "_dataset",
+    "csbm": "_synthetic",
+    "from_pyg": "_dataset",
+    "load": "_load",
+}
 
 
 def __getattr__(name: str) -> Any:
