@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
@@ -68,13 +68,12 @@ def general_model(setting: Setting) -> Iterator[Fact]:
 )
 def saturation(setting: Setting) -> Iterator[Fact]:
     """Derivatives of S at zero by automatic differentiation."""
-    function = dynamics.saturation(setting.saturation)
-    z = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    derivatives = [function(z * 1.0)]
-    for _ in range(3):
-        (slope,) = torch.autograd.grad(derivatives[-1], z, create_graph=True, materialize_grads=True)
-        derivatives.append(slope)
-    value, first, second, third = (float(d.detach()) for d in derivatives)
+    derivative: Callable[[Tensor], Tensor] = dynamics.saturation(setting.saturation)
+    derivatives = []
+    for _ in range(4):
+        derivatives.append(float(derivative(torch.zeros((), dtype=torch.float64))))
+        derivative = torch.func.grad(derivative)
+    value, first, second, third = derivatives
     yield Fact("|S'''(0)|", abs(third), low=_EXACT)
     yield Fact("S(0)", value, -_EXACT, _EXACT)
     yield Fact("S'(0)", first, 1.0 - _EXACT, 1.0 + _EXACT)

@@ -18,6 +18,7 @@ from dissensus.studies.theory._setting import Setting
 
 _VANISHED = 1e-6  # a relative energy below this counts as none
 _EXACT = 1e-9
+_POWERS = 10_000  # at most, on graphs whose differences hardly shrink
 
 
 def _late_rate(matrix: Tensor, x: Tensor, rate: float) -> float:
@@ -26,7 +27,7 @@ def _late_rate(matrix: Tensor, x: Tensor, rate: float) -> float:
     Consensus is taken out and the rest rescaled at every power, so that rounding does not end the decay; ``rate`` is
     about what is expected.
     """
-    waiting = math.ceil(100.0 / rate)
+    waiting = min(math.ceil(100.0 / rate), _POWERS)
     w = consensus_weights(torch.eye(len(matrix), dtype=x.dtype) - matrix)
     logs = 0.0
     for power in range(2 * waiting):

@@ -1,0 +1,327 @@
+import argparse
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dissensus.cli import theory as command
+from dissensus.errors import InputError
+from dissensus.studies import theory
+from dissensus.studies.theory import CORRECTED, FAILS, HOLDS, Fact, Setting, _form, _reaction, _setting
+from dissensus.studies.theory._laplacian import consensus_weights, laplacian_of, linear_flow
+
+EXPECTED = {
+    "linear-aggregation": CORRECTED,
+    "consensus-value": CORRECTED,
+    "laplacian-dynamics": HOLDS,
+    "laplacian-sign": CORRECTED,
+    "laplacian-with-input": CORRECTED,
+    "grand++": CORRECTED,
+    "gread-f": CORRECTED,
+    "gread-f-collapse": FAILS,
+    "gread-fb": CORRECTED,
+    "general-model": CORRECTED,
+    "saturation": CORRECTED,
+    "kronecker-form": HOLDS,
+    "effective-rows": CORRECTED,
+    "leading-eigenvalue": HOLDS,
+    "critical-attention": HOLDS,
+    "jacobian-rows": CORRECTED,
+    "filter-form": HOLDS,
+    "critical-directions": HOLDS,
+    "convergence": HOLDS,
+    "consensus": HOLDS,
+    "dissensus": HOLDS,
+    "reduction": HOLDS,
+    "first-order": HOLDS,
+    "linear-limits": CORRECTED,
+    "non-expansive": HOLDS,
+    "unique-equilibrium": HOLDS,
+    "exponential-rate": HOLDS,
+    "gradient-upper": CORRECTED,
+    "gradient-lower": CORRECTED,
+}
+
+
+@pytest.fixture(scope="module")
+def medium() -> Setting:
+    return theory.settings(10, 3)[1]
+
+
+@pytest.mark.parametrize(("nodes", "seed"), [(10, 1), (16, 2)])
+@pytest.mark.parametrize("name", EXPECTED)
+def test_verdicts_on_random_graphs(name, nodes, seed):
+    found = theory.check(name, nodes=nodes, seed=seed)
+    assert found.verdict == EXPECTED[name], found.evidence
+    assert found.name == name
+    assert found.statement
+    assert found.where
+    assert found.note
+    assert all(math.isfinite(value) for value in found.evidence.values())
+
+
+def test_every_check_has_an_expected_verdict():
+    assert theory.names() == list(EXPECTED)
+
+
+# What breaks a hypothesis. Two leaders: agents 0 and 1 listen to nobody else, so there is no consensus.
+def ring(s: Setting) -> Setting:
+    shift = torch.eye(s.agents, dtype=torch.float64).roll(1, 0)
+    return replace(s, communication=0.5 * (shift + shift.T))
+
+
+def two_leaders(s: Setting) -> Setting:
+    communication = s.communication.clone()
+    communication[:2] = torch.eye(s.agents, dtype=torch.float64)[:2]
+    return replace(s, communication=communication)
+
+
+def split(s: Setting) -> Setting:
+    half = s.agents // 2
+    communication = s.communication.clone()
+    communication[:half, half:] = communication[half:, :half] = 0.0
+    return replace(s, communication=communication / communication.sum(1, keepdim=True))
+
+
+def strong(s: Setting) -> Setting:
+    return replace(s, communication=1.5 * s.communication)
+
+
+def uneven(s: Setting) -> Setting:
+    return replace(s, communication=s.communication * torch.linspace(0.2, 2.0, s.agents, dtype=torch.float64)[:, None])
+
+
+def rotating(s: Setting) -> Setting:
+    shift = torch.eye(s.agents, dtype=torch.float64).roll(1, 0)
+    return replace(s, communication=5.0 * (shift - shift.T), excess=3.0)
+
+
+def balanced(s: Setting) -> Setting:
+    return replace(s, source=s.source - consensus_weights(laplacian_of(s.communication)) @ s.source)
+
+
+def excess(factor: float):
+    return lambda s: replace(s, excess=factor)
+
+
+def saturating(name: str):
+    return lambda s: replace(s, saturation=name)
+
+
+def neutral(s: Setting) -> Setting:
+    return replace(s, start=torch.zeros_like(s.start))
+
+
+BROKEN = [
+    ("linear-aggregation", ring, FAILS),
+    ("linear-aggregation", two_leaders, FAILS),
+    ("consensus-value", lambda s: replace(s, communication=torch.full_like(s.communication, 0.1)), HOLDS),
+    ("laplacian-dynamics", two_leaders, FAILS),
+    ("laplacian-sign", two_leaders, FAILS),
+    ("laplacian-with-input", balanced, FAILS),
+    ("grand++", balanced, FAILS),
+    ("gread-f-collapse", lambda s: replace(s, start=torch.ones_like(s.start)), HOLDS),
+    ("gread-fb", lambda s: replace(s, diffusion=0.5), FAILS),
+    ("general-model", lambda s: replace(s, options=torch.eye(3, dtype=torch.float64)), HOLDS),
+    ("saturation", saturating("linear"), FAILS),
+    ("saturation", saturating("sigmoid"), FAILS),
+    ("saturation", saturating("gelu"), FAILS),
+    ("saturation", saturating("arctan"), CORRECTED),
+    ("effective-rows", strong, FAILS),
+    ("leading-eigenvalue", strong, FAILS),
+    ("leading-eigenvalue", split, FAILS),
+    ("critical-attention", strong, FAILS),
+    ("jacobian-rows", neutral, HOLDS),
+    ("critical-directions", strong, FAILS),
+    ("convergence", rotating, FAILS),
+    ("consensus", excess(1.5), FAILS),
+    ("dissensus", lambda s: replace(s, source=torch.ones_like(s.source)), FAILS),
+    ("reduction", uneven, FAILS),
+    ("first-order", strong, FAILS),
+    ("linear-limits", saturating("linear"), FAILS),
+    ("non-expansive", excess(1.2), FAILS),
+    ("unique-equilibrium", lambda s: replace(s, excess=3.0, source=0.01 * s.source), FAILS),
+    ("exponential-rate", excess(1.5), FAILS),
+    ("gradient-upper", excess(1.5), FAILS),
+    ("gradient-lower", neutral, FAILS),
+]
+
+
+@pytest.mark.parametrize(("name", "broken", "verdict"), BROKEN)
+def test_a_broken_hypothesis_flips_the_verdict(medium, name, broken, verdict):
+    found = theory.evaluate(name, [broken(medium)])
+    assert found.verdict == verdict, found.evidence
+
+
+@pytest.mark.parametrize("name", ["kronecker-form", "jacobian-rows", "gradient-upper"])
+def test_factors_in_the_wrong_order_are_seen(monkeypatch, medium, name):
+    def swapped(setting: Setting) -> torch.Tensor:
+        agents, options = (m + torch.eye(len(m), dtype=m.dtype) for m in (setting.communication, setting.options))
+        return torch.kron(agents, options)
+
+    monkeypatch.setattr(_setting, "effective", swapped)
+    assert theory.evaluate(name, [replace(medium)]).verdict == FAILS
+
+
+def test_a_wrong_filter_is_seen(monkeypatch, medium):
+    monkeypatch.setattr(_form, "filter_form", lambda alpha, x, mixed: (alpha - 1.0) * (x - mixed) + mixed)
+    assert theory.evaluate("filter-form", [medium]).verdict == FAILS
+
+
+def test_gread_f_does_not_diverge_from_positive_states(monkeypatch, medium):
+    monkeypatch.setattr(
+        _reaction, "_until", lambda field, x, size, longest, run=_reaction._until: run(field, -x, size, 9)
+    )
+    found = theory.evaluate("gread-f", [medium])
+    assert found.verdict == FAILS
+    assert found.evidence["largest |X|"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_strong_influence_moves_the_critical_attention_as_the_general_formula_says(medium):
+    found = theory.evaluate("critical-attention", [strong(medium)]).evidence
+    # lambda_max = (1.5 + 1)(1 + 1) = 5 at alpha = 1
+    assert found["u* by bisection / (d/(alpha + 3))"] == pytest.approx(4.0 / 5.0)
+    assert found["u* by bisection / from lambda_max"] == pytest.approx(1.0)
+
+
+def test_the_printed_gradient_bound_is_exceeded_only_where_attention_is_weak(medium):
+    label = "|dx^M/dx^0| / printed bound"
+    assert theory.evaluate("gradient-upper", [medium]).evidence[label] > 1.0
+    strong_attention = replace(medium, damping=2.0)  # 4 u = 2
+    assert theory.evaluate("gradient-upper", [strong_attention]).evidence[label] < 1.0
+
+
+def test_the_printed_approximation_of_the_gradient_bound_gets_worse_with_time(medium):
+    found = theory.evaluate("gradient-upper", [medium]).evidence
+    u, dt, steps = medium.attention, 0.05 / medium.damping, 200
+    assert found["printed bound 1 + 4 M u dt at T"] == pytest.approx(1 + 4 * steps * u * dt)
+    ratio = (1 + 4 * steps * u * dt) / (1 + 4 * u * dt) ** (steps - 1)
+    assert found["printed bound / (1 + 4 u dt)^(M - 1) at T"] == pytest.approx(ratio)
+    assert 0 < found["time from which it is below half of that"] < steps * dt
+
+
+def test_without_input_the_opinion_above_the_bifurcation_is_a_consensus_that_is_not_neutral(medium):
+    found = theory.evaluate("critical-attention", [medium]).evidence
+    assert found["|X| at 1.05 u*"] > 0.1
+    assert found["its spread over the agents"] < 1e-6
+
+
+def test_the_linear_flow_is_exact():
+    a, x = torch.tensor([[-1.0]]).double(), torch.tensor([[2.0]]).double()
+    assert float(linear_flow(a, x, 3.0)) == pytest.approx(2 * math.exp(-3))
+    source = torch.tensor([[5.0]]).double()
+    assert float(linear_flow(a, x, 3.0, source)) == pytest.approx(5 - 3 * math.exp(-3))
+
+
+def test_settings_satisfy_what_they_claim():
+    for s in theory.settings(20, 5):
+        assert torch.allclose(s.communication.sum(1), torch.ones(20, dtype=torch.float64))
+        assert torch.allclose(s.options.sum(1), torch.ones(3, dtype=torch.float64))
+        assert bool((s.communication >= 0).all())
+        assert bool(((s.communication > 0) == (s.communication > 0).T).all())
+        assert bool((torch.linalg.matrix_power((s.communication > 0).double(), 20) > 0).all())
+        assert bool((s.communication.diagonal() > 0).all())
+        assert s.source is s.start
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_one_others():
+    first, again, other = (theory.check("dissensus", nodes=8, seed=seed) for seed in (4, 4, 5))
+    assert first == again
+    assert first.evidence != other.evidence
+
+
+def test_of_several_graphs_the_one_nearest_to_failing_is_shown(medium):
+    weak = replace(medium, source=0.01 * medium.source)
+    both = theory.evaluate("dissensus", [medium, weak]).evidence
+    alone = theory.evaluate("dissensus", [weak]).evidence
+    assert both["energy at the equilibrium"] == alone["energy at the equilibrium"]
+    fails = replace(medium, source=torch.ones_like(medium.source))
+    assert theory.evaluate("dissensus", [medium, fails, medium]).verdict == FAILS
+
+
+def test_facts():
+    assert Fact("shown", 3.0).ok
+    assert Fact("shown", math.inf).margin == math.inf
+    assert not Fact("unknown", math.nan).ok
+    assert Fact("unknown", math.nan, high=1.0).margin == -math.inf
+    assert Fact("inside", 0.25, 0.0, 1.0).margin == 0.25
+    assert Fact("outside", 1.5, high=1.0).margin == -0.5
+    assert Fact("far outside", math.inf, high=1.0).margin == -math.inf
+
+
+def test_verdict_follows_from_the_facts():
+    def verdict(*facts: Fact) -> str:
+        return theory.Check("name", "statement", "where", "note", facts).verdict
+
+    good, bad = Fact("a", 0.0, high=1.0), Fact("b", 2.0, high=1.0)
+    assert verdict(good) == HOLDS
+    assert verdict(good, replace(bad, printed=True)) == CORRECTED
+    assert verdict(bad, replace(good, printed=True)) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: theory.check("grand+"), "did you mean 'grand\\+\\+'"),
+        (lambda: theory.evaluate("grand+", []), "unknown check"),
+        (lambda: theory.evaluate("grand++", []), "at least one"),
+        (lambda: theory.settings(3), "from 4 to 100"),
+        (lambda: theory.settings(101), "from 4 to 100"),
+        (lambda: theory.settings(seed=-1), "from 0 on"),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_graph_on_which_neutrality_is_always_stable_is_refused(medium):
+    with pytest.raises(InputError, match="stable at every attention"):
+        theory.evaluate("critical-attention", [replace(medium, communication=-3.0 * torch.eye(10).double())])
+
+
+def run(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def test_the_command_prints_one_row_a_check(capsys):
+    assert run("--nodes", 8) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, verdict in EXPECTED.items():
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        assert line.endswith(verdict)
+    assert any("'dissensus theory NAME'" in line for line in lines)
+
+
+def test_the_command_shows_one_check_in_detail(capsys):
+    assert run("gradient-upper", "--nodes", 6) == 0
+    out = capsys.readouterr().out
+    found = theory.check("gradient-upper", nodes=6)
+    assert found.note in out
+    for fact in found.facts:
+        assert fact.label in out
+    assert "≥ 1 (as printed)  no" in out
+
+
+def test_the_command_prints_one_json_object(capsys, monkeypatch):
+    assert run("grand++", "--nodes", 8, "--seed", 2, "--json") == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    (check,) = found["checks"]
+    expected = theory.check("grand++", nodes=8, seed=2)
+    assert check["evidence"] == expected.evidence
+    assert check["verdict"] == CORRECTED
+    assert found["verdicts"] == {CORRECTED: 1}
+    assert (found["seed"], found["nodes"], found["graphs"]) == (2, 8, 3)
+    assert {fact["printed"] for fact in check["facts"]} == {True, False}
+    assert any(fact["low"] is None for fact in check["facts"])
+
+
+@pytest.mark.parametrize("arguments", [("grand+",), ("--nodes", 2), ("--seed", -1)])
+def test_the_command_refuses_bad_input(capsys, arguments):
+    with pytest.raises(InputError):
+        run(*arguments)
+    assert capsys.readouterr().out == ""
