@@ -45,6 +45,7 @@ def check(make: Callable[..., Field], parameters: list[Tensor], x: Tensor, expec
     literal = torch.autograd.grad(expected, [x, *parameters], g, allow_unused=True)
     torch.testing.assert_close(by_x, literal[0])
     torch.testing.assert_close(pullback(g, [torch.zeros_like(p) for p in field.parameters], out), literal[0])
+    torch.testing.assert_close(pullback(g, (), None), literal[0])  # the state's alone
     for total, grad in zip(grads, literal[1:], strict=True):
         torch.testing.assert_close(total - 1.0, grad)  # added to what was there
     assert torch.autograd.gradcheck(lambda x, *p: evaluate(make(*p), 0.0, x), (x, *parameters))

@@ -78,7 +78,8 @@ class ReactionDiffusion(Field):
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            self._accumulate(grads, g, x)
+            if grads:
+                self._accumulate(grads, g, x)
             by_x = product(self.pattern.T, self.exchange_t, g, out=out)
             _add(by_x, self.linear, g)
             if not _is_zero(self.quadratic) or not _is_zero(self.cubic):

@@ -121,7 +121,8 @@ class Opinion(Field):
             scaled = h * self.attention if per_agent else h
             # q = (A_a + I)' h
             q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
-            self._accumulate(grads, g, x, y, h, scaled, q, plain if per_agent else None)
+            if grads:
+                self._accumulate(grads, g, x, y, h, scaled, q, plain if per_agent else None)
             by_x = self.mixing.apply_transposed(q, torch.empty_like(q) if out is None else out)
             if isinstance(self.alpha, Tensor):
                 by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)

@@ -91,7 +91,8 @@ class Oscillators(Field):
             force = g[1].add(g[0], alpha=self.lookahead)
             h = force if passing is None else force * passing
             u = product(self.pattern.T, self.values_t, h)
-            self._accumulate(grads, x[0], projected, h, u)
+            if grads:
+                self._accumulate(grads, x[0], projected, h, u)
             torch.add(g[0], force, alpha=-self.damping, out=by_x[1])
             torch.add(u if self.weight is None else u @ self.weight, force, alpha=-self.stiffness, out=by_x[0])
             if self.residual is not None:
@@ -191,9 +192,9 @@ class Kuramoto(Field):
             else:
                 by_means = torch.cat([g_k * cosine, g_k * -sine], 1)
             values, frequency = self.parameters
-            if values.requires_grad:
+            if grads and values.requires_grad:
                 inner(self.pattern, by_means, passed, out=grads[0])
-            if frequency.requires_grad:
+            if grads and frequency.requires_grad:
                 grads[1].add_(g)
             by_sine, by_cosine, *by_phase = product(self.pattern.T, self.values_t, by_means).split(x.shape[1], 1)
             by_x = torch.mul(cosine, by_sine, out=out).addcmul_(sine, by_cosine, value=-1.0)

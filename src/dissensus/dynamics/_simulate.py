@@ -249,10 +249,8 @@ class _Varying(Field):
         return self.influence.at(t).field()(t, x, out)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        field = self.influence.at(t).field()
-        value, pullback = field.vjp(t, x, out)
-        unused = [torch.zeros_like(p) for p in field.parameters]
-        return value, lambda g, grads, out: pullback(g, unused, out)
+        value, pullback = self.influence.at(t).field().vjp(t, x, out)
+        return value, lambda g, grads, out: pullback(g, (), out)
 
 
 def _iterate(influence: _Influence, x: Tensor, times: Tensor) -> Tensor:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from dissensus.dynamics import SATURATIONS, Opinion, critical_attention
-from dissensus.errors import one_of
+from dissensus.errors import InputError, one_of
 from dissensus.graph import SparseFeatures
 from dissensus.nn._attention import CommunicationAttention, OptionAttention
 from dissensus.nn._attentive import graph_states
 from dissensus.nn._continuous import Context, ContinuousModel
-from dissensus.solve import AutogradField, Field, evaluate
+from dissensus.solve import ITERATIONS, AutogradField, Equilibrium, Field, equilibrium, evaluate
+
+DEPTHS = ("time", "equilibrium")
 
 
 class BIMP(ContinuousModel):
@@ -20,12 +24,13 @@ class BIMP(ContinuousModel):
 
     .. math::
         \dot X = -d X + \tanh\big[u\,((\alpha - 1) X + (A_a + I)\, X\, (A_o + I)^\top)\big] + X(0), \qquad
-        u = \frac{d}{\alpha + 3}
+        u = r u^*,\; u^* = \frac{d}{\alpha + 3}
 
     Nodes are agents, channels are options. The communication graph :math:`A_a` and the option graph :math:`A_o` are
-    learned and right stochastic, so the attention u sits exactly at the bifurcation point: the equilibrium is unique,
-    opinions do not agree unless their inputs do, and one Euler step of at most 1/d never expands a perturbation (in the
-    sup-norm).
+    learned and right stochastic, so with r = 1 the attention u sits exactly at the bifurcation point: the equilibrium
+    is unique, opinions do not agree unless their inputs do, and one Euler step of at most 1/d never expands a
+    perturbation (in the sup-norm). With r < 1 solutions approach the equilibrium at the rate :math:`d (1 - r)` at
+    least, and r is the factor by which each step of Picard's iteration shrinks the distance at least.
 
     Args:
         in_channels: width of the node features.
@@ -41,10 +46,17 @@ class BIMP(ContinuousModel):
         num_nodes: node count, for ``node``.
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`; above 1 it also sharpens (heterophilic graphs).
+        attention_ratio: r > 0; at most 1 with ``depth="equilibrium"``, above 1 the equilibrium is no longer unique.
         saturation: ``tanh``, or another of :data:`dissensus.dynamics.SATURATIONS`.
-        adaptive: recompute both graphs from X(t) along the solution ("-aa").
+        adaptive: recompute both graphs from X(t) along the solution ("-aa"); with ``depth="time"`` alone.
         detach_source: no gradient through the input X(0) on the right-hand side. It regularises at moderate depth, and
             gives up what keeps gradients alive at great depth.
+        depth: what is decoded: ``time``, the state at T; or ``equilibrium``, where the opinions settle (see
+            :meth:`equilibrium`), which is infinite depth at the memory of one state. The transient, up to T by default,
+            is still what :meth:`integrate` and :meth:`trajectory` give.
+        iteration: how the equilibrium is found: ``anderson``, or ``picard``, which is Euler's method with step 1/d.
+        tol: largest residual of the equilibrium, and of the adjoint equation behind its gradient.
+        max_iter: largest number of iterations of each; more raise an error.
         time: T.
         method: solver: ``dopri5``, ``euler``, ``rk4``, or another of :data:`dissensus.solve.METHODS`.
         step_size: of fixed-step methods; at most 1/d with ``euler``.
@@ -86,9 +98,14 @@ class BIMP(ContinuousModel):
         num_nodes: int | None = None,
         damping: float = 1.0,
         self_reinforcement: float = 1.0,
+        attention_ratio: float = 1.0,
         saturation: str = "tanh",
         adaptive: bool = False,
         detach_source: bool = False,
+        depth: str = "time",
+        iteration: str = "anderson",
+        tol: float = 1e-5,
+        max_iter: int = 1000,
         time: float = 8.0,
         method: str = "dopri5",
         step_size: float = 1.0,
@@ -129,8 +146,12 @@ class BIMP(ContinuousModel):
             rewire_neighbors=rewire_neighbors,
             rewire_restart=rewire_restart,
         )
+        self.depth, self.iteration = one_of("depth", depth, DEPTHS), one_of("iteration", iteration, ITERATIONS)
+        self.tol, self.max_iter = tol, max_iter
+        _check_depth(depth, adaptive, attention_ratio, tol, max_iter)
         self.damping, self.self_reinforcement = float(damping), float(self_reinforcement)
-        self.attention_strength = critical_attention(None, None, self.damping, self.self_reinforcement)
+        critical = critical_attention(None, None, self.damping, self.self_reinforcement)
+        self.attention_strength = attention_ratio * critical
         self.saturation = one_of("saturation", saturation, SATURATIONS)
         self.adaptive, self.detach_source = adaptive, detach_source
         self.communication = CommunicationAttention(hidden_channels, heads, attention_channels, attention, normalizer)
@@ -155,6 +176,35 @@ class BIMP(ContinuousModel):
         context = super().context(n, edge_index, edge_weight, batch)
         self.options.check(n, context.sizes)
         return context
+
+    def final(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
+    ) -> Tensor:
+        """The state whose readout is decoded: x(T), or the equilibrium."""
+        if self.depth == "time":
+            return super().final(x, edge_index, edge_weight, batch)
+        return self.equilibrium(x, edge_index, edge_weight, batch).state
+
+    @torch.compiler.disable
+    def equilibrium(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Equilibrium:
+        r"""Where the opinions settle: the fixed point of :math:`X = (S[..] + X(0))/d`, from the encoded features.
+
+        Its gradient is that of the implicit function, so memory does not depend on the number of iterations.
+
+        Returns:
+            :class:`dissensus.solve.Equilibrium`: state [n, hidden_channels], residual, iterations, stats.
+        """
+        if self.adaptive:
+            raise _not_adaptive()
+        with self.full_precision():
+            field, start = self.problem(x, edge_index, edge_weight, batch)
+            return equilibrium(field, start, tol=self.tol, max_iter=self.max_iter, method=self.iteration)
 
     def _opinion(self, x: Tensor, source: Tensor, context: Context) -> Opinion:
         pattern = context.graph.pattern
@@ -182,3 +232,24 @@ class BIMP(ContinuousModel):
         if not isinstance(options, Tensor):
             options = options * torch.eye(self.hidden_channels, dtype=x0.dtype, device=x0.device)
         return pattern.matrix(self.communication(x0, pattern, context.weight)), options
+
+
+def _check_depth(depth: str, adaptive: bool, attention_ratio: float, tol: float, max_iter: int) -> None:
+    if not 0.0 < attention_ratio < math.inf:
+        raise InputError(f"attention_ratio is {attention_ratio}: give a positive number; 1 is the critical attention")
+    if not (0.0 < tol < math.inf and max_iter >= 1):
+        raise InputError(f"tol = {tol}, max_iter = {max_iter}: both must be positive")
+    if depth == "equilibrium" and adaptive:
+        raise _not_adaptive()
+    if depth == "equilibrium" and attention_ratio > 1.0:
+        raise InputError(
+            f"attention_ratio is {attention_ratio}: above 1 there may be several equilibria; give at most 1, or use "
+            "depth='time'"
+        )
+
+
+def _not_adaptive() -> InputError:
+    return InputError(
+        "adaptive=True changes the graphs with the state, so the equilibrium need not be unique: use adaptive=False "
+        "(the model 'bimp') with it, or depth='time'"
+    )

@@ -112,6 +112,19 @@ class ContinuousModel(Model):
         """The part of the state that is decoded, [n, hidden_channels]."""
         return state
 
+    def problem(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
+    ) -> tuple[Field, Tensor]:
+        """The field and the initial state that features and graph give."""
+        x = self.check_features(x)
+        context = self.context(x.shape[0], edge_index, edge_weight, batch)
+        x0 = self.encoder(x)
+        return self.field(x0, context), self.start(x0)
+
+    def full_precision(self) -> torch.autocast:
+        """Autocast off: sparse products and the error control of solvers need the model's own precision."""
+        return torch.autocast(self.decoder.linear.weight.device.type, enabled=False)
+
     # Sparse products and step-size control are not for tracing; what remains is the decoder.
     @torch.compiler.disable
     def integrate(
@@ -125,14 +138,11 @@ class ContinuousModel(Model):
         **options: Any,
     ) -> Solution:
         """Encode and solve up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
-        x = self.check_features(x)
-        context = self.context(x.shape[0], edge_index, edge_weight, batch)
-        # Sparse products and the solver's error control need full precision.
-        with torch.autocast(edge_index.device.type, enabled=False):
-            x0 = self.encoder(x)
+        with self.full_precision():
+            field, start = self.problem(x, edge_index, edge_weight, batch)
             return solve(
-                self.field(x0, context),
-                self.start(x0),
+                field,
+                start,
                 self.time if time is None else time,
                 self.method,
                 step_size=self.step_size,
@@ -161,7 +171,13 @@ class ContinuousModel(Model):
         Returns:
             [n, out_channels]
         """
-        return self.decoder(self.read(self.integrate(x, edge_index, edge_weight, batch).state))
+        return self.decoder(self.read(self.final(x, edge_index, edge_weight, batch)))
+
+    def final(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
+    ) -> Tensor:
+        """The state whose readout is decoded: x(T)."""
+        return self.integrate(x, edge_index, edge_weight, batch).state
 
     def trajectory(
         self,

@@ -1,12 +1,13 @@
 """Integration of vector fields: our own Euler, RK4, Dormand-Prince, torchdiffeq's others; three kinds of gradient."""
 
 from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
-from dissensus.solve._fixed_point import Equilibrium, FixedPoint, equilibrium, fixed_point
+from dissensus.solve._fixed_point import ITERATIONS, Equilibrium, FixedPoint, equilibrium, fixed_point
 from dissensus.solve._integrate import Stats
 from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, check_options, solve
 
 __all__ = [
     "GRADIENTS",
+    "ITERATIONS",
     "METHODS",
     "Adjoint",
     "AutogradField",

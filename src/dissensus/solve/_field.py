@@ -12,8 +12,9 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 
-# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place,
-# and returns the cotangent of the state, written to ``out`` unless that is None.
+# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place
+# (none are computed where ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that
+# is None.
 Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 
 
@@ -41,7 +42,8 @@ class Field(ABC):
         """The value f(t, x), written to ``out`` where given, and its pullback.
 
         ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of
-        ``parameters`` (those that require a gradient; the others may be left out).
+        ``parameters`` (those that require a gradient; the others may be left alone). Without ``grads`` the cotangent
+        of the state is all that it computes.
         """
 
 
@@ -83,19 +85,19 @@ class AutogradField(Field):
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         with torch.enable_grad():
             x = x.detach().requires_grad_()
-            inputs = [p for p in self.parameters if p.requires_grad]
+            learned = [i for i, p in enumerate(self.parameters) if p.requires_grad]
             value = self.differentiable(t, x)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             target = torch.empty_like(x, requires_grad=False) if out is None else out
             if not value.requires_grad:
                 return target.zero_()
-            wanted = [x, *inputs]
-            by_x, *by_parameter = torch.autograd.grad(value, wanted, g, allow_unused=True, retain_graph=True)
-            totals = (total for total, p in zip(grads, self.parameters, strict=True) if p.requires_grad)
-            for total, grad in zip(totals, by_parameter, strict=True):
+            wanted = learned if grads else []
+            inputs = [x, *(self.parameters[i] for i in wanted)]
+            by_x, *by_parameter = torch.autograd.grad(value, inputs, g, allow_unused=True, retain_graph=True)
+            for i, grad in zip(wanted, by_parameter, strict=True):
                 if grad is not None:
-                    total.add_(grad)
+                    grads[i].add_(grad)
             return target.zero_() if by_x is None else target.copy_(by_x)
 
         detached = value.detach()

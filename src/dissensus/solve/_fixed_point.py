@@ -214,9 +214,8 @@ class _Plan:
         if size == 0.0:
             return totals
         pullback = self.field.vjp(0.0, x)[1]
-        unused = [torch.zeros_like(p) for p in totals]
         v = v / size  # of order one, so that the tolerance is relative
-        adjoint = fixed_point(lambda a: pullback(a, unused, None).mul_(self.h).add_(a).add_(v), v, **self.options)
+        adjoint = fixed_point(lambda a: pullback(a, (), None).mul_(self.h).add_(a).add_(v), v, **self.options)
         pullback(adjoint.state * (self.h * size), totals, None)
         self.stats.backward_evaluations += adjoint.iterations + 1
         return totals

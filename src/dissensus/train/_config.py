@@ -147,6 +147,8 @@ class Config:
     def __post_init__(self) -> None:
         if self.train.select_time and not MODELS[self.model.name].continuous:
             raise InputError(f"train.select_time: {self.model.name} has layers, not a time to select; leave it out")
+        if self.train.select_time and self.model.options.get("depth") == "equilibrium":
+            raise InputError("train.select_time: an equilibrium has no time to select; leave it out, or model.depth")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
