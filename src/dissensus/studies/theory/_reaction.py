@@ -21,7 +21,7 @@ _EXACT = 1e-9
 def _with_input(setting: Setting, source: Tensor) -> tuple[float, list[Tensor]]:
     """``X' = -L X + B`` at a late time and twice that, and the time."""
     laplacian = laplacian_of(setting.communication)
-    time = 1e5 / spectral_gap(laplacian)
+    time = 3e4 / spectral_gap(laplacian)
     return time, [linear_flow(-laplacian, setting.start, factor * time, source) for factor in (1.0, 2.0)]
 
 
