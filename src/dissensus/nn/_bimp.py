@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,23 +58,7 @@ class BIMP(ContinuousModel):
         iteration: how the equilibrium is found: ``anderson``, or ``picard``, which is Euler's method with step 1/d.
         tol: largest residual of the equilibrium, and of the adjoint equation behind its gradient.
         max_iter: largest number of iterations of each; more raise an error.
-        time: T.
-        method: solver: ``dopri5``, ``euler``, ``rk4``, or another of :data:`dissensus.solve.METHODS`.
-        step_size: of fixed-step methods; at most 1/d with ``euler``.
-        rtol: relative tolerance of adaptive methods.
-        atol: absolute tolerance of adaptive methods.
-        gradient: ``discrete`` (exact, one state a step), ``autograd`` or ``adjoint`` (continuous).
-        adjoint_method: solver of the continuous adjoint; None takes ``method``.
-        adjoint_step_size: its step; None takes ``step_size``.
-        encoder: ``linear``, or ``mlp`` with two residual layers.
-        decoder: the same.
-        dropout: before the decoder, and within residual layers.
-        input_dropout: on the features.
-        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
-        self_loops: every node listens to itself as well.
-        rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`).
-        rewire_neighbors: entries that a node keeps.
-        rewire_restart: restart probability of the diffusion.
+        options: of :class:`ContinuousModel`: time T, the solver and its gradient, encoder, decoder, dropouts, rewiring.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -106,46 +91,9 @@ class BIMP(ContinuousModel):
         iteration: str = "anderson",
         tol: float = 1e-5,
         max_iter: int = 1000,
-        time: float = 8.0,
-        method: str = "dopri5",
-        step_size: float = 1.0,
-        rtol: float = 1e-3,
-        atol: float = 1e-3,
-        gradient: str = "discrete",
-        adjoint_method: str | None = None,
-        adjoint_step_size: float | None = None,
-        encoder: str = "linear",
-        decoder: str = "linear",
-        dropout: float = 0.3,
-        input_dropout: float = 0.5,
-        normalize_features: bool = False,
-        self_loops: bool = True,
-        rewire: bool = False,
-        rewire_neighbors: int = 64,
-        rewire_restart: float = 0.05,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            time=time,
-            method=method,
-            step_size=step_size,
-            rtol=rtol,
-            atol=atol,
-            gradient=gradient,
-            adjoint_method=adjoint_method,
-            adjoint_step_size=adjoint_step_size,
-            encoder=encoder,
-            decoder=decoder,
-            dropout=dropout,
-            input_dropout=input_dropout,
-            normalize_features=normalize_features,
-            self_loops=self_loops,
-            rewire=rewire,
-            rewire_neighbors=rewire_neighbors,
-            rewire_restart=rewire_restart,
-        )
+        super().__init__(in_channels, hidden_channels, out_channels, **options)
         self.depth, self.iteration = one_of("depth", depth, DEPTHS), one_of("iteration", iteration, ITERATIONS)
         self.tol, self.max_iter = tol, max_iter
         _check_depth(depth, adaptive, attention_ratio, tol, max_iter)
