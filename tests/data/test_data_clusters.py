@@ -128,6 +128,8 @@ def test_wrong_arguments_are_refused():
             data.clusters(graph, 4, batch_clusters=size)
     with pytest.raises(InputError, match="5 batches, which 2 workers cannot share evenly"):
         data.clusters(graph, 5, workers=2)
+    with pytest.raises(InputError, match="count them from 0"):
+        data.clusters(graph, 4, rank=2, workers=2)
 
 
 def test_without_metis_the_error_names_the_extra(monkeypatch):

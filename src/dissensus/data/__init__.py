@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from dissensus.data._load import load
     from dissensus.data._synthetic import csbm
 
-__all__ = ["Clusters", "Dataset", "clusters", "csbm", "from_pyg", "load", "names", "partition"]
+__all__ = ["PARTITIONERS", "Clusters", "Dataset", "clusters", "csbm", "from_pyg", "load", "names", "partition"]
+
+# What can make the clusters of :func:`partition`.
+PARTITIONERS = ("greedy", "metis")
 
 _HOMES = {
     **dict.fromkeys(("Clusters", "clusters", "partition"), "_clusters"),

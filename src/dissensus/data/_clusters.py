@@ -10,9 +10,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dissensus.data import PARTITIONERS
 from dissensus.errors import InputError, missing_extra, one_of
-
-PARTITIONERS = ("greedy", "metis")
 
 # No cluster of the greedy partition is larger than the mean by more than this share.
 _SLACK = 0.05
@@ -183,16 +182,23 @@ def clusters(
     >>> sum(batch.num_nodes for batch in clusters(load("karate").split(1), 4, batch_clusters=2))
     34
     """
+    check_share(parts, batch_clusters, workers)
+    if not 0 <= rank < workers:
+        raise InputError(f"rank {rank} of {workers} workers: count them from 0")
+    part = partition(graph.edge_index, graph.num_nodes, parts, seed=seed, method=method)
+    return Clusters(graph, part, batch_clusters, seed, rank, workers)
+
+
+def check_share(parts: int, batch_clusters: int, workers: int) -> None:
+    """Refuse batches of more clusters than there are, and batches that the workers cannot share evenly."""
     if not isinstance(batch_clusters, int) or not 1 <= batch_clusters <= parts:
         raise InputError(f"{batch_clusters!r} clusters a batch: give a whole number from 1 to {parts}, the clusters")
     batches = -(-parts // batch_clusters)
-    if workers < 1 or not 0 <= rank < workers or batches % workers:
+    if workers < 1 or batches % workers:
         raise InputError(
             f"{parts} clusters, {batch_clusters} a batch, are {batches} batches, which {workers} workers cannot share "
             "evenly: change the number of clusters"
         )
-    part = partition(graph.edge_index, graph.num_nodes, parts, seed=seed, method=method)
-    return Clusters(graph, part, batch_clusters, seed, rank, workers)
 
 
 def _by_cluster(part: Tensor, parts: int = 0) -> list[Tensor]:

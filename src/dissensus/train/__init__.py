@@ -20,6 +20,7 @@ from dissensus.train._resolve import resolve
 TARGET = "dissensus.train:execute"
 
 if TYPE_CHECKING:
+    from dissensus.train._distributed import fit_distributed
     from dissensus.train._execute import execute, watching
     from dissensus.train._fit import Epoch, Result, TrainingError, check, fit
     from dissensus.train._log import open_logger
@@ -38,6 +39,7 @@ __all__ = [
     "check",
     "execute",
     "fit",
+    "fit_distributed",
     "load_saved",
     "open_logger",
     "predict",
@@ -53,6 +55,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("execute", "watching"), "_execute"),
     **dict.fromkeys(("Epoch", "Result", "TrainingError", "check", "fit"), "_fit"),
+    "fit_distributed": "_distributed",
     "open_logger": "_log",
     **dict.fromkeys(("Saved", "load_saved", "predict", "prediction_rows", "prepare", "save"), "_save"),
 }

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, ClassVar, Self
 
 from dissensus.catalogue import MODELS
+from dissensus.data import PARTITIONERS
 from dissensus.errors import InputError, one_of, unknown
 
 OPTIMIZERS = ("adam", "adamax", "rmsprop")
@@ -122,6 +123,11 @@ class TrainConfig(_Section):
     seed: int = _setting(1, "seed of weights and dropout")
     device: str = _setting("cpu", "device of torch, such as cpu or cuda")
     dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
+    # None rather than a value, so that a run in full batch is the same run as before there were clusters.
+    clusters: int | None = _setting(None, "train on so many clusters of nodes in turn, not on the whole graph at once")
+    clusters_per_step: int | None = _setting(None, "clusters, joined at random, of one step of the optimizer (1)")
+    partitioner: str | None = _setting(None, f"what makes the clusters, one of {', '.join(PARTITIONERS)} (greedy)")
+    evaluate_clusters: bool | None = _setting(None, "evaluate by clusters too: less memory, but an approximation")
 
     def _check(self) -> None:
         one_of("optimizer", self.optimizer, OPTIMIZERS)
@@ -130,6 +136,24 @@ class TrainConfig(_Section):
         self._at_least(0, "patience", "weight_decay", "seed")
         if self.lr <= 0:
             raise InputError(f"train.lr is {self.lr}: give a positive learning rate")
+        self._check_clusters()
+
+    def _check_clusters(self) -> None:
+        if self.clusters is None:
+            for name in ("clusters_per_step", "partitioner", "evaluate_clusters"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"train.{name} is for training on clusters: set train.clusters as well")
+            return
+        self._at_least(1, "clusters")
+        if self.clusters_per_step is not None and not 1 <= self.clusters_per_step <= self.clusters:
+            raise InputError(
+                f"train.clusters_per_step is {self.clusters_per_step}: give at least 1 and at most the {self.clusters} "
+                "of train.clusters"
+            )
+        if self.partitioner is not None:
+            one_of("partitioner", self.partitioner, PARTITIONERS)
+        if self.evaluate_clusters and self.select_time:
+            raise InputError("train.select_time follows the whole graph: leave out train.evaluate_clusters")
 
 
 @dataclass(frozen=True)
@@ -149,6 +173,11 @@ class Config:
             raise InputError(f"train.select_time: {self.model.name} has layers, not a time to select; leave it out")
         if self.train.select_time and self.model.options.get("depth") == "equilibrium":
             raise InputError("train.select_time: an equilibrium has no time to select; leave it out, or model.depth")
+        if self.train.clusters is not None and self.model.options.get("option_attention") == "node":
+            raise InputError(
+                "model.option_attention=node is tied to the nodes of the whole graph, so it cannot train on clusters: "
+                "use gram or identity, or leave out train.clusters"
+            )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -184,5 +213,5 @@ def _settings(section: Any) -> list[Field[Any]]:
 
 
 def _kind(entry: Field[Any]) -> type:
-    kinds = {str: str, int: int, float: float, bool: bool, bool | None: bool, str | None: str}
+    kinds = {str: str, int: int, float: float, bool: bool, bool | None: bool, str | None: str, int | None: int}
     return kinds[entry.type]  # type: ignore[index]

@@ -1,47 +1,18 @@
 """Accuracy on validation and test nodes, at the end of time or at every step of the solver."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch_geometric.data import Data
 
 from dissensus.errors import SolverError
 from dissensus.nn import ContinuousModel, Model
+from dissensus.train._batch import Batch, Split
 
 # How far beyond T the GRAND family looks for the best time.
 REACH = 3.0
-
-
-@dataclass(frozen=True)
-class Split:
-    """A graph on the device it is trained on, and the nodes of each part as indices.
-
-    Attributes:
-        x: node features, [n, features].
-        edge_index: [2, edges].
-        y: classes, [n]; -1 where unknown.
-        train: training nodes, [their number]; so for ``val`` and ``test``.
-    """
-
-    x: Tensor
-    edge_index: Tensor
-    y: Tensor
-    train: Tensor
-    val: Tensor
-    test: Tensor
-
-    @classmethod
-    def of(cls, data: Data, device: torch.device, dtype: torch.dtype) -> Self:
-        """The split of a PyG ``Data`` with the three masks."""
-        parts = (mask.nonzero().view(-1).to(device) for mask in (data.train_mask, data.val_mask, data.test_mask))
-        return cls(data.x.to(device, dtype), data.edge_index.to(device), data.y.to(device), *parts)
-
-    def loss(self, scores: Tensor, nodes: Tensor) -> Tensor:
-        """Mean cross entropy of scores [n, classes] on some nodes."""
-        return F.cross_entropy(scores.index_select(0, nodes), self.y.index_select(0, nodes))
 
 
 @dataclass(frozen=True)
@@ -59,13 +30,32 @@ class Score:
 
 
 @torch.no_grad()
-def evaluate(model: Model, split: Split, *, select_time: bool) -> Score:
-    """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time."""
+def evaluate(model: Model, split: Split, *, select_time: bool, pieces: Iterable[Data] | None = None) -> Score:
+    """The score of a model in evaluation mode.
+
+    Args:
+        model: is left in evaluation mode.
+        split: the whole graph.
+        select_time: score every step of the solver, and take the best on validation.
+        pieces: score these subgraphs of the graph, which hold every node once, each by itself. Less memory, but an
+            approximation: edges between pieces are missing, and what a model computes over all nodes it computes over
+            those of a piece.
+    """
     model.eval()
-    if not select_time:
-        return _score(model(split.x, split.edge_index), split)
-    assert isinstance(model, ContinuousModel)
-    return _over_time(model, split)
+    if select_time:
+        assert isinstance(model, ContinuousModel)
+        return _over_time(model, split)
+    return _score(split.scores(model) if pieces is None else _in_pieces(model, split, pieces), split)
+
+
+def _in_pieces(model: Model, split: Split, pieces: Iterable[Data]) -> Tensor:
+    nodes, scores = [], []
+    for piece in pieces:
+        nodes.append(piece.n_id)
+        scores.append(Batch.of(piece, split.x.device, split.x.dtype).scores(model))
+    # What is decided on the whole graph, such as GRAND++'s sources, is decided on it again.
+    split.prepare(model)
+    return torch.cat(scores)[torch.cat(nodes).argsort()]
 
 
 def _over_time(model: ContinuousModel, split: Split) -> Score:
@@ -79,6 +69,7 @@ def _over_time(model: ContinuousModel, split: Split) -> Score:
 
     reached = [0.0]
     end = model.time
+    split.prepare(model)
     try:
         # A step ends at T, so what is reported without this selection is always among the candidates.
         model.integrate(split.x, split.edge_index, time=REACH * end, save_at=(end,), callback=look)

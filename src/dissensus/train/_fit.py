@@ -1,27 +1,34 @@
 """One training loop for all models."""
 
 import time as clock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from json import dumps, loads
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from dissensus import data, nn
-from dissensus.data import Dataset
+from dissensus.data import Clusters, Dataset
+from dissensus.data._clusters import import_metis
 from dissensus.errors import DissensusError, InputError
-from dissensus.train._config import Config, DataConfig, ModelConfig
-from dissensus.train._evaluate import Score, Split, evaluate
+from dissensus.train._batch import Batch, Split, check_batch, check_loader, clusters_of
+from dissensus.train._config import Config, DataConfig, ModelConfig, TrainConfig
+from dissensus.train._evaluate import Score, evaluate
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamax": torch.optim.Adamax,
     "rmsprop": torch.optim.RMSprop,
 }
+
+
+_Made = TypeVar("_Made")
 
 
 class TrainingError(DissensusError, RuntimeError):
@@ -84,35 +91,80 @@ class Result:
         }
 
 
-def fit(config: Config, *, progress: Callable[[Epoch], None] | None = None) -> Result:
-    """Train a model on one split, full batch, with cross entropy on the training nodes, and evaluate every epoch.
+class Team:
+    """Those who train one model together, each on batches of its own: here one alone."""
+
+    rank = 0
+    size = 1
+
+    def join(self, model: nn.Model) -> Callable[..., Tensor]:
+        """What to call in training in place of the model, so that the gradients become the mean over the team's."""
+        return model
+
+    def total(self, value: float) -> float:
+        """The sum of everyone's values."""
+        return value
+
+    def first(self, make: Callable[[], _Made]) -> _Made:
+        """What the first of the team makes, for everyone."""
+        return make()
+
+
+def fit(
+    config: Config, *, loader: Iterable[Data] | None = None, progress: Callable[[Epoch], None] | None = None
+) -> Result:
+    """Train a model on one split with cross entropy on the training nodes, and evaluate every epoch.
 
     What counts is the epoch of the best validation accuracy; of equal ones that of the lowest validation loss, then the
     earliest. With ``train.select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family
     does, and what counts is the best pair of epoch and time. The same configuration gives the same bits on the same
     machine with the same number of threads; the caller's random state is left as it was.
 
+    An epoch is one step of the optimizer on the whole graph; with ``train.clusters`` one step for each group of
+    clusters (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the
+    whole graph, without gradients, which takes the memory of a few states.
+
     Args:
         config: the run.
+        loader: batches of the same graph, passed over once an epoch: PyG's ``NeighborLoader``, or anything that yields
+            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``. With ``batch_size`` in a batch, the loss
+            is that of its first so many nodes. Such a run can be repeated only with the same loader.
         progress: called after every epoch.
     """
-    dataset = load(config.data)
+    return train(config, load(config.data), Team(), loader=loader, progress=progress)
+
+
+def train(
+    config: Config,
+    dataset: Dataset,
+    team: Team,
+    *,
+    loader: Iterable[Data] | None = None,
+    progress: Callable[[Epoch], None] | None = None,
+) -> Result:
+    """:func:`fit` by one of a team, on a dataset at hand."""
     settings, dtype = config.train, getattr(torch, config.train.dtype)
     device = _device(settings.device)
+    _check_pieces(config, loader)
     graph = dataset.split(config.data.split)
     begun = clock.perf_counter()
     with _repeatable(settings.seed, device):
         model = create(config.model, graph.num_features, dataset.num_classes, graph.num_nodes).to(device, dtype)
         split = Split.of(graph, device, dtype)
-        _give_sources(model, graph.train_mask.to(device))
+        split.prepare(model)
+        clusters = clusters_of(settings, graph, team.rank, team.size)
         optimizer = _OPTIMIZERS[settings.optimizer](
             model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
         )
+        forward = team.join(model)
+        if team.rank:
+            # The same weights for everyone, but not the same dropout.
+            torch.manual_seed(settings.seed + 1_000_003 * team.rank)
         best: Score | None = None
         best_epoch, state, history = 0, {}, []
         for number in range(1, settings.epochs + 1):
-            loss = _step(model, split, optimizer)
-            score = evaluate(model, split, select_time=settings.select_time)
+            loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team)
+            score = team.first(lambda: _judge(model, split, settings, clusters))
             _check_finite(number, loss, score.val_loss, config)
             history.append(Epoch(number, loss, score.val, score.val_loss))
             if progress is not None:
@@ -176,8 +228,10 @@ def create(config: ModelConfig, in_channels: int, out_channels: int, num_nodes: 
 
 
 def check(config: Config) -> None:
-    """Refuse what :class:`Config` cannot judge without torch: the model's options and the device."""
+    """Refuse what :class:`Config` cannot judge by itself: the model's options, the device, a missing partitioner."""
     _device(config.train.device)
+    if config.train.partitioner == "metis":
+        import_metis()
     with torch.random.fork_rng(devices=[]):
         try:
             create(config.model, 1, 2, 1)
@@ -185,13 +239,63 @@ def check(config: Config) -> None:
             raise InputError(f"an option of {config.model.name} is of the wrong type: {error}") from error
 
 
-def _step(model: nn.Model, split: Split, optimizer: torch.optim.Optimizer) -> float:
+def _check_pieces(config: Config, loader: Iterable[Data] | None) -> None:
+    if loader is None:
+        return
+    check_loader(loader)
+    if config.train.clusters is not None:
+        raise InputError("a loader and train.clusters are two ways to make batches: give one of them")
+    if config.model.options.get("option_attention") == "node":
+        raise InputError(
+            "model.option_attention=node is tied to the nodes of the whole graph, so it cannot train on a loader's "
+            "batches: use gram or identity"
+        )
+
+
+def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
+    """The batches of one epoch."""
+    pieces = clusters if loader is None else map(check_batch, loader)
+    if pieces is None:
+        yield split
+        return
+    for piece in pieces:
+        yield Batch.of(piece, split.x.device, split.x.dtype)
+
+
+def _judge(model: nn.Model, split: Split, settings: TrainConfig, clusters: Clusters | None) -> Score:
+    pieces = clusters.in_order() if clusters is not None and settings.evaluate_clusters else None
+    return evaluate(model, split, select_time=settings.select_time, pieces=pieces)
+
+
+def _epoch(
+    model: nn.Model,
+    forward: Callable[..., Tensor],
+    batches: Iterable[Batch],
+    optimizer: torch.optim.Optimizer,
+    team: Team,
+) -> float:
+    """One step for each batch of every member; the mean loss of the training nodes, as each was met."""
     model.train()
-    optimizer.zero_grad()
-    loss = split.loss(model(split.x, split.edge_index), split.train)
-    loss.backward()
-    optimizer.step()
-    return float(loss.detach())
+    loss_sum, met = 0.0, 0.0
+    for batch in batches:
+        own = len(batch.train)
+        nodes = team.total(own)
+        if nodes == 0:
+            continue
+        met += nodes
+        optimizer.zero_grad()
+        scores = batch.scores(model, forward)
+        if own:
+            # The mean over the team of these is the mean over the nodes of all.
+            loss = batch.loss(scores, batch.train) * (own * team.size / nodes)
+        else:
+            loss = 0.0 * scores.sum()
+        loss.backward()
+        optimizer.step()
+        loss_sum += float(loss.detach()) * nodes / team.size
+    if met == 0:
+        raise InputError("no batch of the epoch has a training node: let the loader yield the nodes of train_mask")
+    return team.total(loss_sum) / met
 
 
 def _check_finite(epoch: int, loss: float, val_loss: float, config: Config) -> None:
@@ -202,13 +306,6 @@ def _check_finite(epoch: int, loss: float, val_loss: float, config: Config) -> N
         f"the {which} loss is {loss if which == 'training' else val_loss} in epoch {epoch}: lower train.lr (it is "
         f"{config.train.lr:g}), shorten the time or the step of the solver, or set train.dtype=float64"
     )
-
-
-def _give_sources(model: nn.Model, train_mask: torch.Tensor) -> None:
-    """GRAND++ draws its source from the training nodes, which only the split knows."""
-    set_sources = getattr(model, "set_sources", None)
-    if set_sources is not None:
-        set_sources(train_mask)
 
 
 def _end_at(model: Any, time: float) -> None:

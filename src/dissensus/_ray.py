@@ -1,0 +1,55 @@
+"""Ray for the time of a block: on a cluster that is there already, or on one of its own. Imported only with Ray."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from dissensus.errors import InputError, missing_extra
+
+# No statistics sent, no warning about the accelerators of tasks that ask for none.
+_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+# A cluster for this program alone has no business on the network: loopback, as elsewhere than on Linux.
+_LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} | ({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})
+
+
+@contextmanager
+def connected(address: str | None, cores: int | None, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """The module ``ray``, connected to the cluster at ``address``, or at ``RAY_ADDRESS``, or to a new local one.
+
+    A connection that is there already is used, and kept. What Ray prints goes to standard error.
+
+    Args:
+        address: of a running cluster.
+        cores: of the new local one; None for all there are.
+        environment: variables to set before Ray is imported, unless they are set.
+    """
+    address = address or os.environ.get("RAY_ADDRESS")
+    # Ray reads these when it is imported, and its workers inherit them.
+    for name, value in (_ENVIRONMENT | dict(environment or {}) | ({} if address else _LOCAL)).items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise missing_extra("ray", "ray") from error
+    with redirect_stdout(sys.stderr):
+        fresh = not ray.is_initialized()
+        if fresh:
+            _connect(ray, address, cores)
+        try:
+            yield ray
+        finally:
+            if fresh:
+                ray.shutdown()
+
+
+def _connect(ray: Any, address: str | None, cores: int | None) -> None:
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        if address is None:
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(f"cannot connect to Ray at {address or 'a new local cluster'}: {error}") from error

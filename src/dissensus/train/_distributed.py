@@ -1,0 +1,146 @@
+"""One training by several workers, on one machine or many: Ray Train, and torch's DistributedDataParallel."""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from dissensus import nn
+from dissensus._ray import connected
+from dissensus.data._clusters import check_share
+from dissensus.errors import DissensusError, InputError, missing_extra
+from dissensus.train._config import Config
+from dissensus.train._fit import Epoch, Result, Team, check, load, train
+
+_Made = TypeVar("_Made")
+
+
+def fit_distributed(
+    config: Config,
+    *,
+    workers: int,
+    threads: int = 1,
+    address: str | None = None,
+    progress: Callable[[Epoch], None] | None = None,
+) -> Result:
+    """Train one model by several workers, each on clusters of its own (needs the extra ``ray``).
+
+    Each step of the optimizer is one step on ``workers`` batches, one a worker, with the mean loss of the training
+    nodes of all of them: the step that one worker would make on these batches together. A worker's batch is
+    ``train.clusters_per_step`` clusters. The first worker evaluates for all. Everything else is as in :func:`fit`.
+
+    Args:
+        config: the run; ``train.clusters`` is set, and its batches can be shared evenly.
+        workers: number of workers; each holds the whole graph and the model.
+        threads: of one worker, which asks Ray for as many cores (and for a GPU where ``train.device`` is one).
+        address: of a running Ray cluster, on whose nodes the package is installed; without, Ray starts here.
+        progress: called after every epoch.
+    """
+    settings = config.train
+    if workers < 1 or threads < 1:
+        raise InputError(f"{workers} workers with {threads} threads each: give at least one")
+    if settings.clusters is None:
+        raise InputError("the workers share clusters of nodes: set train.clusters, such as 8 times their number")
+    check_share(settings.clusters, settings.clusters_per_step or 1, workers)
+    gpu = not settings.device.startswith("cpu")
+    if not gpu:
+        check(config)
+    dataset = load(config.data)
+    dataset.split(config.data.split)
+    with connected(address, workers * threads, {"RAY_TRAIN_V2_ENABLED": "1"}) as ray, TemporaryDirectory() as folder:
+        try:
+            from ray.train import RunConfig, ScalingConfig
+            from ray.train.torch import TorchTrainer
+            from ray.util.queue import Queue
+        except ImportError as error:
+            raise missing_extra("ray[train]", "ray") from error
+        messages = Queue(actor_options={"num_cpus": 0})
+        trainer = TorchTrainer(
+            _work,
+            train_loop_config={
+                "config": config.as_dict(),
+                "dataset": ray.put(dataset),
+                "threads": threads,
+                "messages": messages,
+            },
+            scaling_config=ScalingConfig(
+                num_workers=workers, use_gpu=gpu, resources_per_worker={"CPU": threads, "GPU": int(gpu)}
+            ),
+            run_config=RunConfig(storage_path=folder),
+        )
+        answer = _answer(trainer, messages, progress)
+    if isinstance(answer, DissensusError):
+        raise answer
+    if isinstance(answer, Exception):
+        raise DissensusError(f"the workers failed: {str(answer).strip().splitlines()[-1]}") from answer
+    return Result(config=config, dataset=dataset, **answer)
+
+
+def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
+    """What the first worker ends with, or the error that ended it; epochs are handed on as they come."""
+    ended: list[Any] = []
+
+    def run() -> None:
+        try:
+            trainer.fit()
+        except Exception as error:
+            messages.put(error)
+        finally:
+            messages.put(None)
+
+    # In the main thread Ray would take over the interrupt for good.
+    Thread(target=run, daemon=True).start()
+    while (message := messages.get()) is not None:
+        if not isinstance(message, Epoch):
+            ended.append(message)
+        elif progress is not None:
+            progress(message)
+    return ended[0] if ended else DissensusError("the workers ended without a result: look into Ray's logs")
+
+
+def _work(task: dict[str, Any]) -> None:
+    """What a worker does."""
+    import ray
+    from ray.train.torch import get_device
+
+    torch.set_num_threads(task["threads"])
+    config, messages, team = Config.from_dict(task["config"]), task["messages"], _Workers()
+    # Ray assigns the GPUs.
+    config = replace(config, train=replace(config.train, device=str(get_device())))
+    progress = messages.put if team.rank == 0 else None
+    try:
+        result = train(config, ray.get(task["dataset"]), team, progress=progress)
+    except DissensusError as error:
+        messages.put(error)
+        raise
+    if team.rank == 0:
+        result.model.cpu()
+        names = [field.name for field in fields(result) if field.name not in ("config", "dataset")]
+        messages.put({name: getattr(result, name) for name in names})
+
+
+class _Workers(Team):
+    """The processes of torch's default group."""
+
+    def __init__(self) -> None:
+        self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
+
+    def join(self, model: nn.Model) -> Callable[..., Tensor]:
+        # Not every model uses all of its parameters; buffers belong to one worker's batch.
+        return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
+
+    def total(self, value: float) -> float:
+        # NCCL takes only tensors on a GPU; an object goes over either.
+        values: list[Any] = [None] * self.size
+        distributed.all_gather_object(values, value)
+        return float(sum(values))
+
+    def first(self, make: Callable[[], _Made]) -> _Made:
+        made: list[Any] = [make() if self.rank == 0 else None]
+        distributed.broadcast_object_list(made, src=0)
+        found: _Made = made[0]
+        return found

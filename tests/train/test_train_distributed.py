@@ -1,0 +1,50 @@
+"""Several workers for one training: on the loopback interface, and the same as one worker with all of their batches."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from dissensus.errors import InputError, MissingExtraError
+from dissensus.train import fit_distributed, resolve
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
+
+
+def config(**flags):
+    return resolve("karate", "gcn", preset="none", flags={f"train.{key}": value for key, value in flags.items()})
+
+
+@needs_ray
+def test_two_workers_make_the_steps_of_one_with_twice_the_batch():
+    program = Path(__file__).with_name("train_distributed.py")
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-3000:]
+    answer = json.loads(done.stdout)  # one JSON object: Ray and its workers print nothing there
+    assert len(answer["two"]) == 3
+    assert answer["two"] == pytest.approx(answer["one"], abs=1e-4)
+    assert answer["parameters"] < 1e-4
+    assert answer["val"][0] == answer["val"][1]
+    assert answer["seen"] == answer["two"]
+    # A plain mean over workers would be wrong here.
+    assert min(answer["counts"]) == 0
+    assert max(answer["counts"]) > 2
+    assert answer["two"][-1] < answer["two"][0]
+    assert (answer["training"], answer["clusters"]) == (False, 24)
+
+
+def test_what_cannot_be_shared_is_refused_before_ray_starts(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"set train\.clusters"):
+        fit_distributed(config(), workers=2)
+    with pytest.raises(InputError, match="3 batches, which 2 workers cannot share evenly"):
+        fit_distributed(config(clusters=6, clusters_per_step=2), workers=2)
+    with pytest.raises(InputError, match="at least one"):
+        fit_distributed(config(clusters=6), workers=0)
+    with pytest.raises(MissingExtraError, match=r"dissensus\[ray\]"):
+        fit_distributed(config(clusters=6), workers=2)
