@@ -213,6 +213,22 @@ def test_any_damage_gives_right_records_or_a_store_error(data, tmp_path_factory)
     shutil.rmtree(folder)
 
 
+def test_a_damaged_schema_that_is_no_text_is_a_store_error(tmp_path):
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        store.put(record({"x": 1}, {"square": 1}))
+    # Somewhere in the text of the schema, on the first page.
+    for start in range(3900, 4080, 7):
+        damaged = tmp_path / f"{start}.db"
+        shutil.copy(path, damaged)
+        _overwrite(damaged, start, b"\x80")
+        try:
+            with Store(damaged) as store:
+                assert store.query()[0].result == {"square": 1}
+        except StoreError as error:
+            assert str(damaged) in str(error)
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A filesystem of 512 kB."""

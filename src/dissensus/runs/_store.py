@@ -274,6 +274,8 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise self._explain(error) from error
+        except UnicodeDecodeError as error:  # SQLite quotes what it cannot parse, and that need not be text
+            raise self._damaged(str(error)) from error
 
     def _explain(self, error: sqlite3.Error) -> StoreError:
         code = getattr(error, "sqlite_errorcode", None)
