@@ -217,16 +217,17 @@ def test_a_damaged_schema_that_is_no_text_is_a_store_error(tmp_path):
     path = tmp_path / "runs.db"
     with Store(path) as store:
         store.put(record({"x": 1}, {"square": 1}))
-    # Somewhere in the text of the schema, on the first page.
-    for start in range(3900, 4080, 7):
+    refused = 0
+    for start in range(3900, 4080, 7):  # in the text of the schema, on the first page
         damaged = tmp_path / f"{start}.db"
         shutil.copy(path, damaged)
         _overwrite(damaged, start, b"\x80")
         try:
             with Store(damaged) as store:
                 assert store.query()[0].result == {"square": 1}
-        except StoreError as error:
-            assert str(damaged) in str(error)
+        except StoreError:
+            refused += 1
+    assert refused
 
 
 @pytest.fixture
