@@ -182,7 +182,7 @@ def test_depth_64_in_bounded_memory(name: str) -> None:
     before = _high_water()
     scores = model(x, edges)
     scores.square().mean().backward()
-    # The solver may keep 256 MB (a rewired graph fills half of that here), on top of one state a step.
+    # The solver may keep 256 MB (a rewired graph fills half of that here).
     assert _high_water() - before < (300_000 if name.endswith("rw") else 120_000)
     if name != "gread-f":  # whose entries below zero run away to minus infinity
         assert torch.isfinite(scores).all()

@@ -129,28 +129,19 @@ def test_changes_in_place_before_the_backward_pass_are_noticed() -> None:
             loss.backward()
 
 
-@pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
-def test_memory_zero_keeps_one_state_a_step(method: str) -> None:
-    x0 = start(6, 2)
-    solution = solve(Drift(), x0, 2.0, method, step_size=0.1, memory=0)
-    steps = solution.state.grad_fn.steps
-    assert len(steps) == solution.stats.accepted
-    assert all(step.pullbacks == () and step.x.shape == x0.shape for step in steps)
-    storages = {step.x.untyped_storage().data_ptr(): step.x.untyped_storage().nbytes() for step in steps}
-    assert sum(storages.values()) <= len(steps) * x0.numel() * x0.element_size()
-
-
 @pytest.mark.parametrize(("method", "stages"), [("euler", 1), ("rk4", 4), ("dopri5", 6)])
 def test_stages_are_kept_within_the_budget(method: str, stages: int) -> None:
     x0 = start(6, 2)
-    cost = 3 * stages * x0.numel() * x0.element_size()
-    solution = solve(Drift(), x0, 2.0, method, step_size=0.1, rtol=1e-7, atol=1e-7, memory=3 * cost + 1)
-    kept = [bool(step.pullbacks) for step in solution.state.grad_fn.steps]
-    assert kept == [True] * 3 + [False] * (len(kept) - 3)
-    assert len(kept) > 4
+    state, cost = (states * x0.numel() * x0.element_size() for states in (1, 3 * stages))
+    solution = solve(Drift(), x0, 2.0, method, step_size=0.2, rtol=1e-5, atol=1e-5, memory=3 * cost + 11 * state)
+    count, tape = solution.stats.accepted, solution.state.grad_fn.tape
+    assert 4 < count <= 11
+    assert list(tape.states) == list(range(count))
+    assert [len(pullbacks) for pullbacks in tape.pullbacks] == [stages] * 3
+    assert all(x.untyped_storage().nbytes() == state for x in tape.states.values())
     solution.state.sum().backward()
     # Kept stages are pulled back; the others are evaluated first.
-    assert solution.stats.backward_evaluations == stages * (3 + 2 * (len(kept) - 3))
+    assert solution.stats.backward_evaluations == stages * (3 + 2 * (count - 3))
 
 
 def test_rejected_steps_leave_nothing_behind() -> None:
@@ -159,7 +150,7 @@ def test_rejected_steps_leave_nothing_behind() -> None:
 
     solution = solve(pulse, start(2, 2), 4.0, rtol=1e-6, atol=1e-6, save_at=[1.9, 2.1])
     assert solution.stats.rejected > 0
-    assert all(len(step.pullbacks) == 6 for step in solution.state.grad_fn.steps)
+    assert [len(pullbacks) for pullbacks in solution.state.grad_fn.tape.pullbacks] == [6] * solution.stats.accepted
     solution.state.sum().backward()
     assert solution.stats.backward_evaluations == 6 * solution.stats.accepted
 
@@ -169,9 +160,10 @@ def test_states_are_freed_without_the_garbage_collector() -> None:
     try:
         x0 = start(2, 2) * 1.0
         solution = solve(waves, x0, 1.0, "rk4", step_size=0.25, save_at=[0.5])
-        step = weakref.ref(solution.state.grad_fn.steps[2].x)
+        state = weakref.ref(solution.state.grad_fn.tape.states[2])
+        assert state() is not None
         del solution, x0
-        assert step() is None
+        assert state() is None
     finally:
         gc.enable()
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
 from dissensus.solve._tableau import Tableau
+from dissensus.solve._tape import Step, Tape
 
 # Called after every accepted step with the time and the state there; the state's memory may be reused afterwards.
 Callback = Callable[[float, Tensor], None]
@@ -36,16 +37,6 @@ class Stats:
     accepted: int = 0
     rejected: int = 0
     backward_evaluations: int = 0
-
-
-@dataclass(frozen=True)
-class Step:
-    """One accepted step of size h from the state x at time t; the pullbacks of its stages where they were kept."""
-
-    t: float
-    h: float
-    x: Tensor
-    pullbacks: tuple[Pullback, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,8 +92,7 @@ def step_limit(t: float, method: Method, stop: float) -> SolverError:
 class Integrator:
     """Integrates one field from time 0; ``norm`` measures the error estimate of adaptive methods.
 
-    Up to ``budget`` bytes, what the derivative of the recorded stages needs is kept; the stages of the later steps are
-    evaluated again in the backward pass.
+    The steps are recorded on ``tape``, with the pullbacks of their stages while it keeps them.
     """
 
     def __init__(
@@ -111,20 +101,18 @@ class Integrator:
         method: Method,
         stats: Stats,
         *,
-        record: list[Step] | None = None,
-        budget: float = 0,
+        tape: Tape | None = None,
         callback: Callback | None = None,
         norm: Norm = rms,
     ) -> None:
         self.field, self.method, self.stats = field, method, stats
-        self.record, self.budget, self.callback, self.norm = record, budget, callback, norm
+        self.tape, self.callback, self.norm = tape, callback, norm
         self.times = [0.0]
 
     def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
         """The states at the ascending times ``stops``; a step ends at each of them."""
         tableau = self.method.tableau
-        self.cost = self.field.pullback_states * tableau.stages * x.numel() * x.element_size()
-        self.keep = self.record is not None and self.budget >= self.cost
+        self.keep = self.tape is not None and self.tape.keeps_pullbacks
         self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
         self.stage = torch.empty_like(x)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
@@ -163,8 +151,9 @@ class Integrator:
             h = stop - t if last else self.h
             if not (last or h >= 1e-12 * stop):  # NaN included
                 raise underflow(t, h)
+            end = stop if last else t + h
             new = self._stages(t, h, x)
-            last_pullback = self._evaluate(t + h, new, tableau.stages)
+            last_pullback = self._evaluate(end, new, tableau.stages)
             # |error_i| against atol + rtol max(|x_i|, |new_i|)
             scale = torch.maximum(x.abs(), new.abs()).mul_(method.rtol).add_(method.atol)
             error = combine(torch.zeros_like(x), k, tableau.e, h, self.stage).div_(scale)
@@ -172,7 +161,6 @@ class Integrator:
             if ratio <= 1.0:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
-                end = stop if last else t + h
                 x = self._finish(t, h, x, new, end)
                 t = end
                 k[0].copy_(k[tableau.stages])
@@ -209,13 +197,10 @@ class Integrator:
     def _finish(self, t: float, h: float, x: Tensor, new: Tensor, end: float) -> Tensor:
         self.stats.accepted += 1
         self.times.append(end)
-        if self.record is not None:
-            # The first stage of an adaptive step belongs to the step before: without it the others are of no use.
-            complete = len(self.pullbacks) == self.method.tableau.stages
-            self.record.append(Step(t, h, x, tuple(self.pullbacks) if complete else ()))
+        if self.tape is not None:
+            self.tape.add(Step(t, h), x, tuple(self.pullbacks))
             self.pullbacks.clear()
-            self.budget -= self.cost
-            self.keep = self.budget >= self.cost
+            self.keep = self.tape.keeps_pullbacks
         if self.callback is not None:
             self.callback(end, new)
         return new
@@ -261,21 +246,42 @@ def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
     stats.backward_evaluations += count
 
 
+def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step], x: Tensor) -> Tensor:
+    """The state after ``steps`` from the state x, bit for bit as it was when they were taken."""
+    k, buffer = x.new_empty((tableau.stages, *x.shape)), torch.empty_like(x)
+    for step in steps:
+        stats.backward_evaluations += tableau.stages
+        for i in range(tableau.stages):
+            inputs = combine(x, k, tableau.a[i], step.h, buffer) if i else x
+            field(step.t + tableau.c[i] * step.h, inputs, k[i])
+        x = combine(x, k, tableau.b, step.h, torch.empty_like(x))
+    return x
+
+
 def step_vjp(
-    field: Field, step: Step, tableau: Tableau, cotangent: Tensor, grads: Sequence[Tensor], stats: Stats
+    field: Field,
+    tableau: Tableau,
+    stats: Stats,
+    step: Step,
+    x: Tensor,
+    pullbacks: Sequence[Pullback],
+    cotangent: Tensor,
+    grads: Sequence[Tensor],
 ) -> Tensor:
-    """The cotangent of a step's start from that of its end; the gradients of the parameters are added to ``grads``.
+    """The cotangent of a step's start x from that of its end; the gradients of the parameters are added to ``grads``.
+
+    Without ``pullbacks`` the stages are evaluated again.
 
     With ``x_i = x + h sum_j a_ij k_j``, ``k_i = f(x_i)`` and ``new = x + h sum_i b_i k_i`` it is, from the last stage
     to the first, ``g_i = h (b_i new' + sum_{m>i} a_mi x_m')``, ``x_i' = pullback_i(g_i)``, and
     ``x' = new' + sum_i x_i'``.
     """
-    pullbacks = step.pullbacks or _stage_pullbacks(field, step, tableau, stats)
+    pullbacks = pullbacks or _stage_pullbacks(field, tableau, stats, step, x)
     count = tableau.stages
     stats.backward_evaluations += count
     if count == 1:
         return pullbacks[0](cotangent * step.h, grads, None).add_(cotangent)
-    by_stage = torch.empty((count, *step.x.shape), dtype=step.x.dtype, device=step.x.device)
+    by_stage = x.new_empty((count, *x.shape))
     g = torch.empty_like(cotangent)
     for i in reversed(range(count)):
         torch.mul(cotangent, step.h * tableau.b[i], out=g)
@@ -286,11 +292,10 @@ def step_vjp(
     return combine(cotangent, by_stage, [1.0] * count, 1.0, torch.empty_like(cotangent))
 
 
-def _stage_pullbacks(field: Field, step: Step, tableau: Tableau, stats: Stats) -> list[Pullback]:
-    t, h, x, pullbacks = step.t, step.h, step.x, []
-    k = x.new_empty((tableau.stages, *x.shape))
+def _stage_pullbacks(field: Field, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
+    k, pullbacks = x.new_empty((tableau.stages, *x.shape)), []
     stats.backward_evaluations += tableau.stages
     for i in range(tableau.stages):
-        inputs = combine(x, k, tableau.a[i], h, torch.empty_like(x)) if i else x
-        pullbacks.append(field.vjp(t + tableau.c[i] * h, inputs, k[i])[1])
+        inputs = combine(x, k, tableau.a[i], step.h, torch.empty_like(x)) if i else x
+        pullbacks.append(field.vjp(step.t + tableau.c[i] * step.h, inputs, k[i])[1])
     return pullbacks

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from dissensus.errors import InputError, one_of
 from dissensus.solve._field import AutogradField, Field, Pullback
-from dissensus.solve._integrate import Callback, Integrator, Method, Stats, Step, counted, rms, step_vjp
+from dissensus.solve._integrate import Callback, Integrator, Method, Stats, advance, counted, rms, step_vjp
 from dissensus.solve._tableau import TABLEAUS
+from dissensus.solve._tape import Tape
 from dissensus.solve._torchdiffeq import METHODS as OTHER_METHODS
 from dissensus.solve._torchdiffeq import integrate as integrate_elsewhere
 
@@ -90,8 +92,9 @@ def solve(
             same by plain backpropagation through the solver (torchdiffeq's methods know only this one of the two);
             ``adjoint``, the adjoint equation integrated back in time: memory of one state, and an error of its own.
         adjoint: method, step and tolerances of the continuous adjoint.
-        memory: bytes for what ``discrete`` may keep beyond one state a step; the stages that do not fit are evaluated
-            again in the backward pass. The gradient is the same.
+        memory: bytes for what ``discrete`` may keep: the states at the start of the steps and, while there is room,
+            what the derivative of their stages needs. The rest is computed again in the backward pass, from 8 states
+            or more, with 8 further ones at a time, however many steps there are. The gradient is the same, bit for bit.
         save_at: times at which the state is wanted as well, in [0, t1]; a step ends at each. Differentiable.
         callback: called with (time, state) after every accepted step.
         max_steps: more raise an error.
@@ -189,10 +192,12 @@ class _Plan:
         function = _Discrete if gradient == "discrete" else _Continuous
         return function.apply(self, x0, *self.field.parameters)
 
-    def integrate(self, x0: Tensor, record: list[Step] | None = None) -> list[Tensor]:
-        integrator = Integrator(
-            self.field, self.method, self.stats, record=record, budget=self.memory, callback=self.callback
-        )
+    def tape(self, x0: Tensor, memory: int) -> Tape:
+        size = x0.numel() * x0.element_size()
+        return Tape(memory, size, self.field.pullback_states * self.method.tableau.stages * size)
+
+    def integrate(self, x0: Tensor, tape: Tape | None = None) -> list[Tensor]:
+        integrator = Integrator(self.field, self.method, self.stats, tape=tape, callback=self.callback)
         states = integrator.run(x0, self.stops)
         self.times = integrator.times
         # The caller owns the states: never hand out the input itself.
@@ -210,9 +215,9 @@ class _Discrete(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, plan: _Plan, x0: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
-        ctx.plan, ctx.steps = plan, []
+        ctx.plan, ctx.tape = plan, plan.tape(x0, plan.memory)
         ctx.save_for_backward(x0, *parameters)  # only so that autograd notices changes in place
-        *states, last = plan.integrate(x0, ctx.steps)
+        *states, last = plan.integrate(x0, ctx.tape)
         # Copies: a state that is both kept and given away would hold itself alive.
         return *(state.clone() for state in states), last
 
@@ -223,12 +228,13 @@ class _Discrete(torch.autograd.Function):
         x0, *parameters = ctx.saved_tensors
         grads = [torch.zeros_like(p) for p in parameters]
         pending = dict(zip(plan.stops, cotangents, strict=True))
-        ends = plan.times[1:]
         total = torch.zeros_like(x0)
-        for end, step in zip(reversed(ends), reversed(ctx.steps), strict=True):
+        parts = plan.field, plan.method.tableau, plan.stats
+        taken = ctx.tape.backwards(partial(advance, *parts))
+        for end, (step, x, pullbacks) in zip(reversed(plan.times[1:]), taken, strict=True):
             if end in pending:
                 total = total + pending.pop(end)
-            total = step_vjp(plan.field, step, plan.method.tableau, total, grads, plan.stats)
+            total = step_vjp(*parts, step, x, pullbacks, total, grads)
         for cotangent in pending.values():  # a stop at time zero
             total = total + cotangent
         return None, total, *grads
@@ -310,11 +316,11 @@ class _Backward(Field):
 
 def _through_autograd(plan: _Plan, x0: Tensor) -> list[Tensor]:
     """Plain backpropagation: the steps that the integrator takes, repeated with differentiable operations."""
-    record: list[Step] = []
+    tape = plan.tape(x0, 0)
     with torch.no_grad():
-        plan.integrate(x0, record)
+        plan.integrate(x0, tape)
     tableau, states, x = plan.method.tableau, {0.0: x0}, x0
-    for step, end in zip(record, plan.times[1:], strict=True):
+    for step, end in zip(tape.steps, plan.times[1:], strict=True):
         k: list[Tensor] = []
         for a, c in zip(tableau.a, tableau.c, strict=True):
             inputs = x + step.h * sum((w * v for w, v in zip(a, k, strict=True)), torch.zeros_like(x)) if a else x
