@@ -1,4 +1,4 @@
-"""Ray for the time of a block: on a cluster that is there already, or on one of its own. Imported only with Ray."""
+"""How every room comes to Ray: quietly, on the cluster that is there already or on a local one. Ray is optional."""
 
 import os
 import sys
@@ -18,7 +18,8 @@ _LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} | ({"GLOO_SOCKET_IFNAME": "l
 def connected(address: str | None, cores: int | None, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
     """The module ``ray``, connected to the cluster at ``address``, or at ``RAY_ADDRESS``, or to a new local one.
 
-    A connection that is there already is used, and kept. What Ray prints goes to standard error.
+    A connection that is there already is used, and kept. While the block runs, standard output is standard error: a
+    program may answer there, and nothing of Ray's belongs among it.
 
     Args:
         address: of a running cluster.
@@ -26,17 +27,11 @@ def connected(address: str | None, cores: int | None, environment: Mapping[str, 
         environment: variables to set before Ray is imported, unless they are set.
     """
     address = address or os.environ.get("RAY_ADDRESS")
-    # Ray reads these when it is imported, and its workers inherit them.
-    for name, value in (_ENVIRONMENT | dict(environment or {}) | ({} if address else _LOCAL)).items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise missing_extra("ray", "ray") from error
+    ray = import_ray(address, environment)
     with redirect_stdout(sys.stderr):
         fresh = not ray.is_initialized()
         if fresh:
-            _connect(ray, address, cores)
+            connect(ray, address, cores)
         try:
             yield ray
         finally:
@@ -44,7 +39,20 @@ def connected(address: str | None, cores: int | None, environment: Mapping[str, 
                 ray.shutdown()
 
 
-def _connect(ray: Any, address: str | None, cores: int | None) -> None:
+def import_ray(address: str | None, environment: Mapping[str, str] | None = None) -> Any:
+    """The module ``ray``, imported with its environment set, or the error that names the extra which brings it."""
+    # Ray reads these when it is imported, and its workers inherit them.
+    for name, value in (_ENVIRONMENT | dict(environment or {}) | ({} if address else _LOCAL)).items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise missing_extra("ray", "ray") from error
+    return ray
+
+
+def connect(ray: Any, address: str | None, cores: int | None) -> None:
+    """Connect to the cluster at ``address``; without one, start a cluster of ``cores`` on the loopback interface."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:

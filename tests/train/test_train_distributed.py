@@ -6,11 +6,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
-from dissensus.errors import InputError, MissingExtraError
-from dissensus.train import fit_distributed, resolve
+from dissensus.errors import DissensusError, InputError, MissingExtraError
+from dissensus.train import Epoch, TrainingError, fit_distributed, resolve
+from dissensus.train._distributed import _answer
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
 
@@ -23,6 +25,8 @@ def config(**flags):
 def test_two_workers_make_the_steps_of_one_with_twice_the_batch():
     program = Path(__file__).with_name("train_distributed.py")
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    # On a busy machine the workers take their time to start.
+    environment["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = "240"
     done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-3000:]
     answer = json.loads(done.stdout)  # one JSON object: Ray and its workers print nothing there
@@ -48,3 +52,32 @@ def test_what_cannot_be_shared_is_refused_before_ray_starts(monkeypatch):
         fit_distributed(config(clusters=6), workers=0)
     with pytest.raises(MissingExtraError, match=r"dissensus\[ray\]"):
         fit_distributed(config(clusters=6), workers=2)
+
+
+class Worker:
+    """Puts messages into a queue, as the workers do, then fails if it is to."""
+
+    def __init__(self, *messages, failure=None):
+        self.messages, self.failure, self.queue = messages, failure, Queue()
+
+    def fit(self):
+        for message in self.messages:
+            self.queue.put(message)
+        if self.failure is not None:
+            raise self.failure
+
+    def answer(self, progress=None):
+        return _answer(self, self.queue, progress)
+
+
+def test_epochs_are_handed_on_and_the_first_error_is_told():
+    first, second = (Epoch(number, 1.0, 50.0, 1.0) for number in (1, 2))
+    seen = []
+    assert Worker(first, second, {"val": 3}).answer(seen.append) == {"val": 3}
+    assert seen == [first, second]
+    diverged, lost = TrainingError("lower train.lr"), RuntimeError("a worker died")
+    assert Worker(first, diverged, failure=lost).answer() is diverged
+    assert Worker(first, failure=lost).answer() is lost
+    nothing = Worker(first).answer()
+    assert isinstance(nothing, DissensusError)
+    assert "Ray's logs" in str(nothing)

@@ -76,19 +76,20 @@ def fit_distributed(
     if isinstance(answer, DissensusError):
         raise answer
     if isinstance(answer, Exception):
-        raise DissensusError(f"the workers failed: {str(answer).strip().splitlines()[-1]}") from answer
+        raise DissensusError(f"the workers failed, and Ray says: {answer}") from answer
     return Result(config=config, dataset=dataset, **answer)
 
 
 def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
     """What the first worker ends with, or the error that ended it; epochs are handed on as they come."""
     ended: list[Any] = []
+    failures: list[Exception] = []
 
     def run() -> None:
         try:
             trainer.fit()
         except Exception as error:
-            messages.put(error)
+            failures.append(error)
         finally:
             messages.put(None)
 
@@ -99,7 +100,8 @@ def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | Non
             ended.append(message)
         elif progress is not None:
             progress(message)
-    return ended[0] if ended else DissensusError("the workers ended without a result: look into Ray's logs")
+    # What a worker says of its error is closer to the cause than what Ray does.
+    return (ended + failures + [DissensusError("the workers ended without a result: look into Ray's logs")])[0]
 
 
 def _work(task: dict[str, Any]) -> None:
