@@ -11,8 +11,8 @@ from common import SIZES, opinion, random_graph, say, together
 from dissensus.graph import Pattern
 from dissensus.solve import Field, Pullback, solve
 
-# graph -> channels, time of the integration, repeats of a measurement
-_CASES = {"cora": (80, 12.2695, 20), "computers": (128, 3.249, 3), "arxiv": (128, 4.0, 1)}
+# graph -> channels, time of the integration, repeats in a round, rounds
+_CASES = {"cora": (80, 12.2695, 20, 9), "computers": (128, 3.249, 3, 5), "arxiv": (128, 4.0, 1, 3)}
 
 
 def run(quick: bool = False) -> dict[str, Any]:
@@ -27,10 +27,10 @@ def run(quick: bool = False) -> dict[str, Any]:
     }
 
 
-def _case(name: str, channels: int, duration: float, repeats: int, quick: bool) -> dict[str, Any]:
+def _case(name: str, channels: int, duration: float, repeats: int, rounds: int, quick: bool) -> dict[str, Any]:
     nodes, edges, *_ = SIZES[name]
     if quick:
-        nodes, edges, channels, repeats = nodes // 64 + 100, edges // 64 + 100, 16, 1
+        nodes, edges, channels, repeats, rounds = nodes // 64 + 100, edges // 64 + 100, 16, 1, 1
     say(f"  {name}'s size: {nodes} nodes, {edges} edges, {channels} channels")
     field, x = opinion(random_graph(nodes, 2 * edges), nodes, channels)
     kernels = _kernels(field.pattern, x)
@@ -41,7 +41,7 @@ def _case(name: str, channels: int, duration: float, repeats: int, quick: bool) 
         field.vjp(0.0, x, out)[1](g, grads, by_x)
 
     whole = {"field": lambda: field(0.0, x, out), "vjp_and_pullback": forward_and_backward}
-    measured = {key: 1e3 * s for key, s in together(kernels | whole, repeats, rounds=1 if quick else 7).items()}
+    measured = {key: 1e3 * s for key, s in together(kernels | whole, repeats, rounds).items()}
     forward = sum(measured[key] for key in ("dense_product", "sparse_product", "saturation"))
     floor = sum(measured[key] for key in kernels)
     return {
@@ -54,7 +54,7 @@ def _case(name: str, channels: int, duration: float, repeats: int, quick: bool) 
         "kernels_ms": floor,
         "ratio": measured["vjp_and_pullback"] / floor,
         **{f"{key}_ms": measured[key] for key in kernels},
-        **_overhead(field, x, duration, repeats),
+        **_overhead(field, x, duration, rounds),
     }
 
 
@@ -101,9 +101,9 @@ class _Timed(Field):
         return value, timed
 
 
-def _overhead(field: Field, x: Tensor, duration: float, repeats: int) -> dict[str, float]:
+def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str, float]:
     best = {"integration_ms": float("inf")}
-    for _ in range(repeats + 1):
+    for _ in range(rounds):
         timed = _Timed(field)
         begun = time.perf_counter()
         solution = solve(timed, x, duration)

@@ -49,7 +49,7 @@ def _highest() -> float:
 
 
 def steps(nodes: int, edges: int, channels: int, steps: int, gradient: str) -> dict[str, Any]:
-    """Euler steps of BIMP's field and back; the discrete gradient keeps one state a step."""
+    """Euler steps of BIMP's field and back, with as few states kept as the gradient can do with."""
     import torch
 
     from common import opinion, random_graph

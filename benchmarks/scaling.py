@@ -30,8 +30,8 @@ def run(quick: bool = False) -> dict[str, Any]:
         "memory_exponent": _exponent(*((row["edges"], row["peak_mb"]) for row in (by_size[0], by_size[-1]))),
         "memory_by_steps": by_steps,
         "note": "Peak memory is that of the process above what it holds before the integration, also in states of the "
-        "graph. The discrete gradient keeps one state a step (memory=0), the continuous adjoint none. An exponent of 1 "
-        "is memory linear in the size.",
+        "graph. The discrete gradient has memory=0: as few states as it can do with. An exponent of 1 is memory linear "
+        "in the size.",
     }
 
 
