@@ -16,7 +16,7 @@ from plain import Plain, plain
 
 _OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "rmsprop": torch.optim.RMSprop}
 # How much smaller graphs are in quick mode.
-_QUICK = 16
+_QUICK = 32
 
 
 def graph(name: str, *, quick: bool, real: bool = True) -> tuple[Data, str]:
