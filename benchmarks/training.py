@@ -21,9 +21,9 @@ def run(quick: bool = False) -> dict[str, Any]:
         "benchmark": "training",
         "about": "BIMP, the paper's settings; an epoch is forward, backward, step and an evaluation",
         "rows": [_case(name, gradient, *((1, 1, 2) if quick else epochs), quick) for name, gradient, *epochs in _CASES],
-        "note": "Seconds are the median epoch times the paper's epochs (Cora and Computers 100, Citeseer 250), whatever "
-        "number was run; the paper's own on an Nvidia A6000. The losses are those after the epochs without dropout, both "
-        "from the same parameters.",
+        "note": "Seconds are the median epoch times the paper's epochs (Cora and Computers 100, Citeseer 250), "
+        "however many were run; the paper's own are an Nvidia A6000's. The losses are those after the epochs without "
+        "dropout, both from the same parameters.",
     }
 
 
