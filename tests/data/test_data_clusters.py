@@ -102,9 +102,6 @@ def test_clusters_are_whole_and_grouped_anew_in_every_pass():
         assert len(batch) == int(torch.isin(batches.part, members).sum())
     assert any(not torch.equal(a, b) for a, b in zip(*passes, strict=True))
     assert all(torch.equal(a, b.n_id) for a, b in zip(passes[0], again, strict=True))
-    ordered = [[batch.n_id for batch in batches.in_order()] for _ in range(2)]
-    assert all(torch.equal(a, b) for a, b in zip(*ordered, strict=True))
-    assert torch.equal(torch.cat(ordered[0]).sort().values, torch.arange(600))
 
 
 def test_workers_share_the_batches_of_one():

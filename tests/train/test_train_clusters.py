@@ -11,8 +11,7 @@ from torch_geometric.data import Data
 from dissensus import data, nn
 from dissensus.errors import InputError, MissingExtraError
 from dissensus.train import check, fit, resolve
-from dissensus.train._batch import Batch, Split
-from dissensus.train._evaluate import evaluate
+from dissensus.train._batch import Batch
 from dissensus.train._fit import load
 
 
@@ -93,7 +92,7 @@ def inputs(result):
 
 
 def test_sources_are_those_of_the_batch_in_training_and_of_the_split_after_it():
-    config = quick("grand++-l", train__clusters=4, train__evaluate_clusters=True)
+    config = quick("grand++-l", train__clusters=4)
     result = fit(config)
     assert torch.equal(result.model.sources, graph_of(config).train_mask)
 
@@ -141,20 +140,6 @@ def test_a_neighbor_loaders_loss_is_that_of_its_first_nodes():
     assert first != fit(quick("gcn")).history
 
 
-def test_evaluation_by_clusters_is_close_and_exact_for_one():
-    config = quick(train__clusters=3, train__evaluate_clusters=True, train__epochs=15, train__lr=0.03)
-    result = fit(config)
-    split = Split.of(graph_of(config), torch.device("cpu"), torch.float32)
-    whole = evaluate(result.model, split, select_time=False)
-    pieces = data.clusters(graph_of(config), 3, seed=1)
-    score = evaluate(result.model, split, select_time=False, pieces=pieces.in_order())
-    assert (score.val, score.test) == (result.val, result.test)
-    assert score.val_loss != whole.val_loss
-    assert abs(score.test - whole.test) < 10.0
-    one = data.clusters(graph_of(config), 1)
-    assert evaluate(result.model, split, select_time=False, pieces=one.in_order()) == whole
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -163,9 +148,8 @@ def test_evaluation_by_clusters_is_close_and_exact_for_one():
         ({"train.clusters": 4, "train.clusters_per_step": 5}, "at most the 4"),
         ({"train.clusters": 4, "train.clusters_per_step": 0}, "at least 1"),
         ({"train.clusters_per_step": 2}, r"set train\.clusters"),
-        ({"train.evaluate_clusters": True}, r"set train\.clusters"),
+        ({"train.partitioner": "greedy"}, r"set train\.clusters"),
         ({"train.clusters": 4, "train.partitioner": "mets"}, "did you mean 'metis'"),
-        ({"train.clusters": 4, "train.evaluate_clusters": True, "train.select_time": True}, "whole graph"),
         ({"train.clusters": 4, "model.option_attention": "node"}, "use gram or identity"),
     ],
 )
@@ -206,7 +190,6 @@ def test_a_missing_partitioner_is_noticed_before_any_work(monkeypatch):
 def test_clusters_have_flags(answer):
     found = answer(
         "train", "karate", "--model", "gcn", "--epochs", 2, "--splits", 1, "--clusters", 4, "--clusters-per-step", 2,
-        "--evaluate-clusters",
     )  # fmt: skip
     settings = found["config"]["train"]
-    assert (settings["clusters"], settings["clusters_per_step"], settings["evaluate_clusters"]) == (4, 2, True)
+    assert (settings["clusters"], settings["clusters_per_step"]) == (4, 2)

@@ -130,11 +130,6 @@ class Clusters:
         for group in drawn.split(self._batch_clusters)[self._rank :: self._workers]:
             yield self._subgraph(group.tolist())
 
-    def in_order(self) -> Iterator[Data]:
-        """The same batches for every call, not grouped at random; all of them, whatever the worker."""
-        for group in torch.arange(len(self._nodes)).split(self._batch_clusters):
-            yield self._subgraph(group.tolist())
-
     def _subgraph(self, group: list[int]) -> Data:
         graph, local = self._graph, self._local
         nodes = torch.cat([self._nodes[cluster] for cluster in group]).sort().values

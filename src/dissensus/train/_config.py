@@ -127,7 +127,6 @@ class TrainConfig(_Section):
     clusters: int | None = _setting(None, "train on so many clusters of nodes in turn, not on the whole graph at once")
     clusters_per_step: int | None = _setting(None, "clusters, joined at random, of one step of the optimizer (1)")
     partitioner: str | None = _setting(None, f"what makes the clusters, one of {', '.join(PARTITIONERS)} (greedy)")
-    evaluate_clusters: bool | None = _setting(None, "evaluate by clusters too: less memory, but an approximation")
 
     def _check(self) -> None:
         one_of("optimizer", self.optimizer, OPTIMIZERS)
@@ -140,7 +139,7 @@ class TrainConfig(_Section):
 
     def _check_clusters(self) -> None:
         if self.clusters is None:
-            for name in ("clusters_per_step", "partitioner", "evaluate_clusters"):
+            for name in ("clusters_per_step", "partitioner"):
                 if getattr(self, name) is not None:
                     raise InputError(f"train.{name} is for training on clusters: set train.clusters as well")
             return
@@ -152,8 +151,6 @@ class TrainConfig(_Section):
             )
         if self.partitioner is not None:
             one_of("partitioner", self.partitioner, PARTITIONERS)
-        if self.evaluate_clusters and self.select_time:
-            raise InputError("train.select_time follows the whole graph: leave out train.evaluate_clusters")
 
 
 @dataclass(frozen=True)

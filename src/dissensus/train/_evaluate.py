@@ -1,15 +1,13 @@
 """Accuracy on validation and test nodes, at the end of time or at every step of the solver."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from dissensus.errors import SolverError
 from dissensus.nn import ContinuousModel, Model
-from dissensus.train._batch import Batch, Split
+from dissensus.train._batch import Split
 
 # How far beyond T the GRAND family looks for the best time.
 REACH = 3.0
@@ -30,32 +28,13 @@ class Score:
 
 
 @torch.no_grad()
-def evaluate(model: Model, split: Split, *, select_time: bool, pieces: Iterable[Data] | None = None) -> Score:
-    """The score of a model in evaluation mode.
-
-    Args:
-        model: is left in evaluation mode.
-        split: the whole graph.
-        select_time: score every step of the solver, and take the best on validation.
-        pieces: score these subgraphs of the graph, which hold every node once, each by itself. Less memory, but an
-            approximation: edges between pieces are missing, and what a model computes over all nodes it computes over
-            those of a piece.
-    """
+def evaluate(model: Model, split: Split, *, select_time: bool) -> Score:
+    """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time."""
     model.eval()
-    if select_time:
-        assert isinstance(model, ContinuousModel)
-        return _over_time(model, split)
-    return _score(split.scores(model) if pieces is None else _in_pieces(model, split, pieces), split)
-
-
-def _in_pieces(model: Model, split: Split, pieces: Iterable[Data]) -> Tensor:
-    nodes, scores = [], []
-    for piece in pieces:
-        nodes.append(piece.n_id)
-        scores.append(Batch.of(piece, split.x.device, split.x.dtype).scores(model))
-    # What is decided on the whole graph, such as GRAND++'s sources, is decided on it again.
-    split.prepare(model)
-    return torch.cat(scores)[torch.cat(nodes).argsort()]
+    if not select_time:
+        return _score(split.scores(model), split)
+    assert isinstance(model, ContinuousModel)
+    return _over_time(model, split)
 
 
 def _over_time(model: ContinuousModel, split: Split) -> Score:

@@ -1,5 +1,7 @@
 """One training loop for all models."""
 
+import ctypes
+import sys
 import time as clock
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,8 +19,9 @@ from dissensus import data, nn
 from dissensus.data import Clusters, Dataset
 from dissensus.data._clusters import import_metis
 from dissensus.errors import DissensusError, InputError
+from dissensus.graph import clear_cache
 from dissensus.train._batch import Batch, Split, check_batch, check_loader, clusters_of
-from dissensus.train._config import Config, DataConfig, ModelConfig, TrainConfig
+from dissensus.train._config import Config, DataConfig, ModelConfig
 from dissensus.train._evaluate import Score, evaluate
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -122,7 +125,8 @@ def fit(
 
     An epoch is one step of the optimizer on the whole graph; with ``train.clusters`` one step for each group of
     clusters (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the
-    whole graph, without gradients, which takes the memory of a few states.
+    whole graph, without gradients, which takes the memory of some states: scored cluster by cluster a graph would be
+    another one, without the edges between clusters, and often an easier one.
 
     Args:
         config: the run.
@@ -164,7 +168,9 @@ def train(
         best_epoch, state, history = 0, {}, []
         for number in range(1, settings.epochs + 1):
             loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team)
-            score = team.first(lambda: _judge(model, split, settings, clusters))
+            if clusters is not None or loader is not None:
+                _give_back()
+            score = team.first(lambda: evaluate(model, split, select_time=settings.select_time))
             _check_finite(number, loss, score.val_loss, config)
             history.append(Epoch(number, loss, score.val, score.val_loss))
             if progress is not None:
@@ -262,9 +268,16 @@ def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | N
         yield Batch.of(piece, split.x.device, split.x.dtype)
 
 
-def _judge(model: nn.Model, split: Split, settings: TrainConfig, clusters: Clusters | None) -> Score:
-    pieces = clusters.in_order() if clusters is not None and settings.evaluate_clusters else None
-    return evaluate(model, split, select_time=settings.select_time, pieces=pieces)
+def _give_back() -> None:
+    """Free what the batches leave behind: their graphs, which hardly come again, and the memory that glibc keeps.
+
+    Evaluation could not use that memory, as its tensors are larger.
+    """
+    clear_cache()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def _epoch(
