@@ -37,8 +37,8 @@ class Branch:
     """
 
     name: str
-    parameter: Array
-    z: Array
+    parameter: Array = field(repr=False)
+    z: Array = field(repr=False)
     states: Array = field(repr=False)
     eigenvalues: Array = field(repr=False)
     stable: Array = field(repr=False)
