@@ -44,7 +44,7 @@ def critical_attention(
 
     Args:
         communication: :math:`A_a`, [n, n], dense or sparse; None stands for any right-stochastic matrix.
-        options: :math:`A_o`, [o, o], such as ``[[0.0]]`` for options that do not mix; None stands for any right-stochastic
+        options: :math:`A_o`, [o, o], such as ``[[0.0]]`` where options do not mix; None stands for any right-stochastic
             matrix.
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`.
