@@ -75,18 +75,24 @@ class Run:
         torch.manual_seed(len(self.losses))
         model, graph = self.model, self.graph
         begun = time.perf_counter()
-        model.train()
-        self.optimizer.zero_grad()
-        loss = F.cross_entropy(model(graph.x, graph.edge_index)[graph.train_mask], graph.y[graph.train_mask])
-        loss.backward()
-        self.optimizer.step()
+        loss = self.step()
         model.eval()
         with torch.no_grad():
             right = model(graph.x, graph.edge_index).argmax(1) == graph.y
             score = tuple(100.0 * float(right[mask].float().mean()) for mask in (graph.val_mask, graph.test_mask))
         self.seconds.append(time.perf_counter() - begun)
-        self.losses.append(loss.item())
+        self.losses.append(loss)
         self.scores.append(score)
+
+    def step(self) -> float:
+        """Forward, backward, step; the loss."""
+        self.model.train()
+        self.optimizer.zero_grad()
+        scores = self.model(self.graph.x, self.graph.edge_index)
+        loss = F.cross_entropy(scores[self.graph.train_mask], self.graph.y[self.graph.train_mask])
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
 
     @property
     def test(self) -> float:

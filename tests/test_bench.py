@@ -16,6 +16,7 @@ from plain import plain
 
 RUNTIME = ("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto")
 KEYS = {
+    "epoch": {"rows", "about", "note"},
     "training": {"rows", "about", "note"},
     "runtime": {"rows", "plain_grand_over_our_bimp"},
     "floor": {"rows"},
@@ -39,6 +40,12 @@ def test_quick_mode_measures_everything(name: str, capsys: pytest.CaptureFixture
     assert result["benchmark"] == name
     assert KEYS[name] <= result.keys()
     CHECKS[name](result)
+
+
+def _epoch(result: dict) -> None:
+    assert [row["dropout"] for row in result["rows"]] == ["the paper's", "none"]
+    assert all(row["speedup"] == pytest.approx(row["plain_ms"] / row["ours_ms"]) for row in result["rows"])
+    assert result["rows"][1]["largest_loss_difference"] < 1e-3
 
 
 def _training(result: dict) -> None:
@@ -81,7 +88,14 @@ def _arxiv(result: dict) -> None:
     assert result["loss"] > 0
 
 
-CHECKS = {"training": _training, "runtime": _runtime, "floor": _floor, "scaling": _scaling, "arxiv": _arxiv}
+CHECKS = {
+    "epoch": _epoch,
+    "training": _training,
+    "runtime": _runtime,
+    "floor": _floor,
+    "scaling": _scaling,
+    "arxiv": _arxiv,
+}
 
 
 def test_tables_show_every_measurement(capsys: pytest.CaptureFixture[str]) -> None:

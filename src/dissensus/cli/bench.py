@@ -9,6 +9,7 @@ from typing import Any
 
 # benchmark, also a module in benchmarks/ -> what it measures
 BENCHMARKS = {
+    "epoch": "one training epoch of BIMP on Cora, beside a plain version",
     "training": "epochs of BIMP with the paper's settings, beside a plain version",
     "runtime": "epochs of five continuous models, each beside its plain version",
     "floor": "a field evaluation against its bare kernels",
