@@ -8,13 +8,11 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any, TextIO
 
-from dissensus.errors import DissensusError, InputError, missing_extra
+from dissensus._ray import connect, import_ray
+from dissensus.errors import DissensusError
 from dissensus.runs._call import Outcome, call
 from dissensus.runs._config import Config
 from dissensus.runs._pools import Finished, Lost
-
-# No statistics sent, no warning about the accelerators of tasks that ask for none.
-RAY_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class Ray:
@@ -25,17 +23,7 @@ class Ray:
     def __init__(self, target: str, workers: int | None, threads: int, address: str | None) -> None:
         # The variable under which Ray itself looks for its cluster.
         address = address or os.environ.get("RAY_ADDRESS")
-        try:
-            # Ray reads these when it is imported.
-            for name, value in RAY_ENVIRONMENT.items():
-                os.environ.setdefault(name, value)
-            if address is None:
-                # A cluster for this driver alone has no business on the network: loopback, as elsewhere than on Linux.
-                os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-            import ray
-        except ImportError as error:
-            raise missing_extra("ray", "ray") from error
-        self._ray = ray
+        self._ray = ray = import_ray(address)
         self._target, self._workers, self._threads = target, workers, threads
         self._connected = not ray.is_initialized()
         if self._connected:
@@ -119,14 +107,3 @@ def _call_on_node(path: list[str], target: str, config: Config, threads: int) ->
     # Where the driver finds its modules, a node that shares its files does too; what is installed there comes first.
     sys.path.extend(entry for entry in path if entry not in sys.path)
     return call(target, config, threads)
-
-
-def connect(ray: Any, address: str | None, cores: int | None) -> None:
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    try:
-        if address is None:
-            ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"cannot connect to Ray at {address or 'a new local cluster'}: {error}") from error

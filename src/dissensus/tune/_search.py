@@ -2,19 +2,18 @@
 
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from dissensus._ray import connected
 from dissensus.errors import DissensusError, InputError, missing_extra, one_of
 from dissensus.runs import Record, Store, grid, key
 from dissensus.runs._call import call
-from dissensus.runs._ray import RAY_ENVIRONMENT, connect
 from dissensus.train import TARGET, Config
 from dissensus.tune._space import Space
 
@@ -217,24 +216,9 @@ def _scheduler(name: str, splits: int) -> Any:
 @contextmanager
 def _tune(address: str | None, cores: int | None) -> Iterator[Any]:
     """Ray Tune on a cluster that is connected to, or started, for the time of the block."""
-    address = address or os.environ.get("RAY_ADDRESS")
-    # Ray reads these when it is imported.
-    for name, value in (RAY_ENVIRONMENT | _TUNE_ENVIRONMENT).items():
-        os.environ.setdefault(name, value)
-    if address is None:
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    try:
-        import ray
-        from ray import tune
-    except ImportError as error:
-        raise missing_extra("ray[tune]", "ray") from error
-    # Standard output is for the answer alone.
-    with redirect_stdout(sys.stderr):
-        connected = not ray.is_initialized()
-        if connected:
-            connect(ray, address, cores)
+    with connected(address, cores, _TUNE_ENVIRONMENT):
         try:
-            yield tune
-        finally:
-            if connected:
-                ray.shutdown()
+            from ray import tune
+        except ImportError as error:
+            raise missing_extra("ray[tune]", "ray") from error
+        yield tune
