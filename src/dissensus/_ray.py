@@ -60,4 +60,5 @@ def connect(ray: Any, address: str | None, cores: int | None) -> None:
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"cannot connect to Ray at {address or 'a new local cluster'}: {error}") from error
+        cure = "; check the address, and set RAY_AUTH_TOKEN to its token if it asks for one" if address else ""
+        raise InputError(f"cannot connect to Ray at {address or 'a new local cluster'}: {error}{cure}") from error
