@@ -6,6 +6,7 @@ equations and a copy of the parameters of one of our models.
 
 import copy
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from torch_geometric.utils import add_remaining_self_loops, scatter, softmax
 
 from dissensus import nn
+from dissensus.errors import InputError
 
 Vector = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,8 +41,9 @@ class Plain(torch.nn.Module):
     def take(self, model: nn.BIMP | nn.AttentiveModel) -> None:
         """What a subclass needs of the model beside its coders and attention."""
 
+    @abstractmethod
     def field(self, x0: Tensor, weight: Tensor, source: Tensor, target: Tensor) -> tuple[Vector, list[Tensor]]:
-        raise NotImplementedError
+        """The vector field, and the tensors that it depends on."""
 
     def start(self, x0: Tensor) -> Tensor:
         return x0
@@ -79,7 +82,7 @@ class Plain(torch.nn.Module):
             distance = (keys[target] - queries[source]).square().sum(-1)
             scores = layer.variance.square() * torch.exp(-distance / (2.0 * layer.length.square()))
         else:
-            raise NotImplementedError(layer.kind)
+            raise InputError(f"the plain version has no attention {layer.kind!r}: use scaled_dot or exp_kernel")
         if layer.normalizer == "softmax":
             return softmax(scores, target, num_nodes=n).mean(1, keepdim=True)
         positive = (scores + torch.sqrt(scores.square() + 4.0)) / 2.0

@@ -422,8 +422,7 @@ class DGC(SGC):
         out_channels: number of classes.
         time: T.
         num_layers: K; steps of T/K above 1 overshoot.
-        input_dropout: on the features.
-        normalize_features: as in :class:`DiscreteModel`.
+        options: ``input_dropout`` and ``normalize_features``, as in :class:`SGC`.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -437,17 +436,9 @@ class DGC(SGC):
         *,
         time: float = 5.27,
         num_layers: int = 250,
-        input_dropout: float = 0.5,
-        normalize_features: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            in_channels,
-            hidden_channels,
-            out_channels,
-            num_layers=num_layers,
-            input_dropout=input_dropout,
-            normalize_features=normalize_features,
-        )
+        super().__init__(in_channels, hidden_channels, out_channels, num_layers=num_layers, **options)
         if not (isfinite(time) and time > 0):
             raise InputError(f"time is {time}: it must be positive and finite (T > 0)")
         self.time = float(time)
