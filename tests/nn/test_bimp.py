@@ -109,6 +109,13 @@ def test_every_parameter_and_the_features_get_a_gradient(encoder: str) -> None:
     assert x.grad.abs().max() > 0
 
 
+def test_relu_decoder_sees_positive_opinions_alone() -> None:
+    model, x = make(decoder="relu"), features()
+    state = model.integrate(x, EDGES).state
+    torch.testing.assert_close(model(x, EDGES), model.decoder.linear(state.clamp(min=0.0)))
+    assert (state < 0).any()
+
+
 def test_gradient_of_the_features() -> None:
     model = make(method="rk4", step_size=0.5)
     assert torch.autograd.gradcheck(lambda x: model(x, EDGES), (features().requires_grad_(),), fast_mode=True)

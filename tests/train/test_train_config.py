@@ -160,10 +160,11 @@ def test_wrong_preset_files_are_refused(tmp_path, text, message):
 def test_a_written_preset_is_read_again(tmp_path):
     path = tmp_path / "mine" / "karate.toml"
     first = {"model": {"heads": 2, "attention": 'a "b"\n\\é', "adaptive": True}, "train": {"lr": 1e-05}}
-    write_settings(path, "bimp", "one", first)
-    write_settings(path, "gcn", "two", {"train": {"epochs": 3}})
-    write_settings(path, "bimp", "three", first | {"train": {"lr": 0.25}})
+    write_settings(path, ["bimp", "bimp-aa"], "one", first)
+    write_settings(path, ["gcn"], "two", {"train": {"epochs": 3}})
+    write_settings(path, ["bimp"], "three", first | {"train": {"lr": 0.25}})
     assert [(entry["models"], entry["note"]) for entry in read_settings(path)] == [
+        (["bimp-aa"], "one"),
         (["gcn"], "two"),
         (["bimp"], "three"),
     ]

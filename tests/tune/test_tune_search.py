@@ -46,7 +46,9 @@ def test_a_search_writes_a_preset_and_goes_on_from_its_store(cluster, call, tmp_
     )
     store, output = tmp_path / "runs.db", tmp_path / "found.toml"
     arguments = ("karate", "--model", "gcn", "--epochs", 2, "--splits", "1-2", "--space", space, "--store", store)
-    code, out, err = call(*arguments, "--trials", 2, "--scheduler", "none", "-o", output, "--json")
+    code, out, err = call(
+        *arguments, "--trials", 2, "--scheduler", "none", "--also", "gcn-pairnorm", "-o", output, "--json"
+    )
     assert code == 0, err
     found = json.loads(out)
     assert (found["trials"], found["finished"], found["splits"]) == (2, 2, [1, 2])
@@ -63,6 +65,7 @@ def test_a_search_writes_a_preset_and_goes_on_from_its_store(cluster, call, tmp_
     assert found["val_mean"] == max(sum(values) / 2 for values in means.values())
 
     preset = read_preset(str(output), "karate", "gcn")
+    assert read_preset(str(output), "karate", "gcn-pairnorm") == preset
     assert preset["train"] == {"epochs": 2, "lr": found["settings"]["train.lr"]}
     assert preset["model"] == {"hidden_channels": found["settings"]["model.hidden_channels"]}
     assert resolve("karate", "gcn", preset=str(output)).train.epochs == 2
@@ -96,6 +99,7 @@ def test_tpe_proposes_too(cluster, call, tmp_path):
         (("--trials", "0"), "at least 1"),
         (("--space", "none.toml"), "cannot be read"),
         (("-o", "found.json"), "ends in .toml"),
+        (("--also", "gcn-parnorm"), "did you mean 'gcn-pairnorm'"),
         (("--set", "model.num_layer=3"), "did you mean 'num_layers'"),
     ],
 )

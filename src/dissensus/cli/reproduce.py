@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from dissensus.runs import Record
     from dissensus.studies import Plan, Request, Study
 
-_NAMES = ("homophilic", "heterophilic", "large", "depth", "energy", "nonlinearity", "runtime", "bifurcation")
+_NAMES = (
+    "homophilic",
+    "heterophilic",
+    "dynamics",
+    "large",
+    "depth",
+    "energy",
+    "nonlinearity",
+    "runtime",
+    "bifurcation",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a tiny version in a minute or two, to see that it works")
     parser.add_argument(
         "--preset",
-        default="tuned",
         metavar="P",
-        help="settings of the models: paper, tuned, default or a .toml file; models without any take default ones",
+        help=(
+            "settings of the models: paper, tuned, tuned-dynamics, default or a .toml file (default: the study's, "
+            "tuned or, for dynamics, tuned-dynamics); models without any take default ones"
+        ),
     )
     parser.add_argument("--models", metavar="LIST", help="only these models, comma-separated")
     parser.add_argument("--datasets", metavar="LIST", help="only these datasets, comma-separated")
@@ -174,7 +186,7 @@ def _reproduce(args: argparse.Namespace, chosen: "list[Study]") -> dict[str, Any
 
     request, folder = _request(args), Path(args.output or "reproduced")
     plans = {study.name: study.plan(request) for study in chosen}
-    answer: dict[str, Any] = {"output": str(folder), "preset": args.preset, "quick": args.quick, "studies": {}}
+    answer: dict[str, Any] = {"output": str(folder), "quick": args.quick, "studies": {}}
     for study in chosen:
         plan = plans[study.name]
         try:
@@ -242,7 +254,8 @@ def _facts(study: "Study", plan: "Plan", records: "list[Record]", args: argparse
 
     settings = {study.rows(record)[0]["settings"]: record.config for record in records}
     threads = sorted({record.provenance.get("threads") or 0 for record in records})
-    return {**provenance(), "threads": threads, "preset": args.preset, "quick": args.quick, "settings": settings}
+    preset = args.preset or study.preset
+    return {**provenance(), "threads": threads, "preset": preset, "quick": args.quick, "settings": settings}
 
 
 def _rebuild(args: argparse.Namespace, chosen: "list[Study]") -> dict[str, Any]:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dissensus.catalogue import MODELS
 from dissensus.cli.train import add_run_arguments, merged, plan
-from dissensus.errors import InputError
+from dissensus.errors import InputError, one_of
 from dissensus.train._presets import write_settings
 from dissensus.train._resolve import nested
 
@@ -36,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of one trial")
     parser.add_argument("--address", metavar="HOST:PORT", help="a running Ray cluster; without, Ray starts here")
     parser.add_argument("-o", "--output", metavar="FILE", help="preset to write (default: DATASET-MODEL.toml)")
+    parser.add_argument("--also", metavar="MODELS", help="variants that the preset gives the same settings, a,b,c")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output or f"{dataset}-{model}.toml")
     if output.suffix != ".toml":
         raise InputError(f"-o {output}: a preset is a file that ends in .toml")
+    also = [one_of("model", name, MODELS) for name in (args.also or "").split(",") if name]
     _check(planned.base, splits)
 
     def report(number: int, trial: "Trial") -> None:
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         f"mean validation accuracy {found.best.val:.2f} over splits {_listed(splits)}, the best of {len(found.trials)} "
         f"trials ({args.search}, {args.scheduler})"
     )
-    write_settings(output, model, note, _layer(merged(args), found.best.settings))
+    write_settings(output, [model, *also], note, _layer(merged(args), found.best.settings))
     answer: dict[str, Any] = {
         "dataset": planned.base.data.name,
         "model": model,

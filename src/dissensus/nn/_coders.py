@@ -8,7 +8,8 @@ from torch import Tensor
 from dissensus.errors import InputError, one_of
 from dissensus.graph import SparseFeatures, dropout
 
-CODERS = ("linear", "mlp")
+ENCODERS = ("linear", "mlp")
+DECODERS = ("linear", "relu", "mlp")
 
 
 class Residual(torch.nn.Module):
@@ -30,7 +31,7 @@ class Encoder(torch.nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, kind: str, input_dropout: float, dropout: float) -> None:
         super().__init__()
-        one_of("encoder", kind, CODERS)
+        one_of("encoder", kind, ENCODERS)
         self.input_dropout = input_dropout
         self.linear = torch.nn.Linear(in_channels, out_channels)
         self.residual = Residual(out_channels, dropout) if kind == "mlp" else None
@@ -44,16 +45,19 @@ class Encoder(torch.nn.Module):
 
 
 class Decoder(torch.nn.Module):
-    """For ``mlp`` two residual layers, then dropout and a linear map: [n, in] -> [n, out]."""
+    """For ``relu`` a rectifier, for ``mlp`` two residual layers; then dropout and a linear map: [n, in] -> [n, out]."""
 
     def __init__(self, in_channels: int, out_channels: int, kind: str, dropout: float) -> None:
         super().__init__()
-        one_of("decoder", kind, CODERS)
+        one_of("decoder", kind, DECODERS)
         self.dropout = dropout
+        self.rectify = kind == "relu"
         self.residual = Residual(in_channels, dropout) if kind == "mlp" else None
         self.linear = torch.nn.Linear(in_channels, out_channels)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.rectify:
+            x = torch.relu(x)
         if self.residual is not None:
             x = self.residual(x)
         return self.linear(dropout(x, self.dropout, self.training))

@@ -51,7 +51,7 @@ class ContinuousModel(Model):
         adjoint_method: solver of the continuous adjoint; None takes ``method``.
         adjoint_step_size: its step; None takes ``step_size``.
         encoder: ``linear``, or ``mlp`` with two residual layers.
-        decoder: the same.
+        decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
         normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.

@@ -115,6 +115,7 @@ class Integrator:
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
         self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
         self.stage = torch.empty_like(x)
+        self.scale = torch.empty_like(x) if tableau.adaptive else x
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops and stops[-1] > 0.0:
@@ -154,10 +155,7 @@ class Integrator:
             end = stop if last else t + h
             new = self._stages(t, h, x)
             last_pullback = self._evaluate(end, new, tableau.stages)
-            # |error_i| against atol + rtol max(|x_i|, |new_i|)
-            scale = torch.maximum(x.abs(), new.abs()).mul_(method.rtol).add_(method.atol)
-            error = combine(torch.zeros_like(x), k, tableau.e, h, self.stage).div_(scale)
-            ratio = self.norm(error)
+            ratio = self.norm(self._error(x, new, h))
             if ratio <= 1.0:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
@@ -170,6 +168,15 @@ class Integrator:
                 self.pullbacks.clear()
                 self.h = self._next(h, ratio)
         return x
+
+    def _error(self, x: Tensor, new: Tensor, h: float) -> Tensor:
+        """``h sum_i e_i k_i / (atol + rtol max(|x|, |new|))``, in memory that the next stage takes."""
+        scale, stage = self.scale, self.stage
+        torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
+        scale.mul_(self.method.rtol).add_(self.method.atol)
+        weights = torch.tensor([h * e for e in self.method.tableau.e], dtype=x.dtype, device=x.device)
+        torch.mv(self.k.view(len(weights), -1).t(), weights, out=stage.view(-1))
+        return stage.div_(scale)
 
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""

@@ -10,7 +10,7 @@ form of a finished run. Free of torch until something is run.
 from dissensus.studies._bifurcation import BIFURCATION, run_bifurcation
 from dissensus.studies._depth import DEPTH
 from dissensus.studies._energy import ENERGY, run_energy
-from dissensus.studies._heterophilic import HETEROPHILIC
+from dissensus.studies._heterophilic import DYNAMICS, HETEROPHILIC
 from dissensus.studies._homophilic import HOMOPHILIC
 from dissensus.studies._large import LARGE
 from dissensus.studies._nonlinearity import NONLINEARITY
@@ -22,7 +22,8 @@ from dissensus.studies._study import Plan, Request, Study, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired, Pitchfork, Summary, View
 
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (HOMOPHILIC, HETEROPHILIC, LARGE, DEPTH, ENERGY, NONLINEARITY, RUNTIME, BIFURCATION)
+    study.name: study
+    for study in (HOMOPHILIC, HETEROPHILIC, DYNAMICS, LARGE, DEPTH, ENERGY, NONLINEARITY, RUNTIME, BIFURCATION)
 }
 
 __all__ = [

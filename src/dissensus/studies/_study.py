@@ -27,13 +27,13 @@ class Request:
     """What the caller asks for; None leaves a choice to the study.
 
     Attributes:
-        preset: where the settings of models come from.
+        preset: where the settings of models come from, in place of the study's own.
         models, datasets, splits, seeds: what to run.
         quick: a tiny version of everything, to see that it works.
         synthetic: a generated graph in place of a dataset that cannot be had.
     """
 
-    preset: str = "tuned"
+    preset: str | None = None
     models: tuple[str, ...] | None = None
     datasets: tuple[str, ...] | None = None
     splits: tuple[int, ...] | None = None
@@ -46,7 +46,7 @@ class Request:
             one_of("model", model, MODELS)
         for dataset in self.datasets or ():
             one_of("dataset", dataset, CATALOGUE)
-        if not self.preset.endswith(".toml"):
+        if self.preset is not None and not self.preset.endswith(".toml"):
             one_of("preset", self.preset, preset_names())
 
 
@@ -70,6 +70,7 @@ class Study(ABC):
         views: tables and charts.
         target: what makes a result from a configuration, see :func:`dissensus.runs.execute`.
         serial: one run at a time in this process, because time itself is measured.
+        preset: where the settings of models come from, by default.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Study(ABC):
     views: tuple[View, ...]
     target: str
     serial: bool = False
+    preset: str = "tuned"
 
     @abstractmethod
     def plan(self, request: Request) -> Plan:
@@ -135,7 +137,7 @@ class Training(Study):
         plan = Plan([])
         for dataset, model, *values in product(datasets, models, *axes.values()):
             point = {"dataset": dataset, "model": model, **dict(zip(axes, values, strict=True))}
-            preset, flags = _settings(request.preset, dataset, one_of("model", model, MODELS))
+            preset, flags = _settings(request.preset or self.preset, dataset, one_of("model", model, MODELS))
             flags |= self.flags(point)
             if request.quick:
                 flags |= {"train.epochs": QUICK_EPOCHS}

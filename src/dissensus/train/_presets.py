@@ -14,7 +14,7 @@ graph. Each is a list of tables, one for the models that share them::
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,11 @@ def read_settings(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def write_settings(path: Path, model: str, note: str, layer: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put one model's settings into a preset's file, in place of what it had for this model."""
+def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put settings that models share into a preset's file, in place of what it had for these models."""
     entries = read_settings(path) if path.is_file() else []
-    kept = [{**entry, "models": [name for name in entry["models"] if name != model]} for entry in entries]
-    new = {"models": [model], "note": note, **layer}
+    kept = [{**entry, "models": [name for name in entry["models"] if name not in models]} for entry in entries]
+    new = {"models": list(models), "note": note, **layer}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text("\n".join(_text(entry) for entry in [*filter(lambda e: e["models"], kept), new]), encoding="utf-8")
