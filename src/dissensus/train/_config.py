@@ -123,7 +123,10 @@ class TrainConfig(_Section):
     seed: int = _setting(1, "seed of weights and dropout")
     device: str = _setting("cpu", "device of torch, such as cpu or cuda")
     dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
-    # None rather than a value, so that a run in full batch is the same run as before there were clusters.
+    # None rather than a value, so that a run without them is the same run as before there were any.
+    consistency: float | None = _setting(
+        None, "weight of agreeing, on all nodes, with the sharpened prediction of the epoch before"
+    )
     clusters: int | None = _setting(None, "train on so many clusters of nodes in turn, not on the whole graph at once")
     clusters_per_step: int | None = _setting(None, "clusters, joined at random, of one step of the optimizer (1)")
     partitioner: str | None = _setting(None, f"what makes the clusters, one of {', '.join(PARTITIONERS)} (greedy)")
@@ -133,6 +136,8 @@ class TrainConfig(_Section):
         one_of("dtype", self.dtype, DTYPES)
         self._at_least(1, "epochs")
         self._at_least(0, "patience", "weight_decay", "seed")
+        if self.consistency is not None:
+            self._at_least(0, "consistency")
         if self.lr <= 0:
             raise InputError(f"train.lr is {self.lr}: give a positive learning rate")
         self._check_clusters()
@@ -144,6 +149,8 @@ class TrainConfig(_Section):
                     raise InputError(f"train.{name} is for training on clusters: set train.clusters as well")
             return
         self._at_least(1, "clusters")
+        if self.consistency is not None:
+            raise InputError("train.consistency needs the whole graph in every step: leave it out, or train.clusters")
         if self.clusters_per_step is not None and not 1 <= self.clusters_per_step <= self.clusters:
             raise InputError(
                 f"train.clusters_per_step is {self.clusters_per_step}: give at least 1 and at most the {self.clusters} "
@@ -210,5 +217,6 @@ def _settings(section: Any) -> list[Field[Any]]:
 
 
 def _kind(entry: Field[Any]) -> type:
-    kinds = {str: str, int: int, float: float, bool: bool, bool | None: bool, str | None: str, int | None: int}
-    return kinds[entry.type]  # type: ignore[index]
+    required: dict[Any, type] = {str: str, int: int, float: float, bool: bool}
+    optional: dict[Any, type] = {bool | None: bool, str | None: str, int | None: int, float | None: float}
+    return {**required, **optional}[entry.type]

@@ -1,5 +1,6 @@
 """Accuracy on validation and test nodes, at the end of time or at every step of the solver."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -28,20 +29,29 @@ class Score:
 
 
 @torch.no_grad()
-def evaluate(model: Model, split: Split, *, select_time: bool) -> Score:
-    """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time."""
+def evaluate(model: Model, split: Split, *, select_time: bool, see: Callable[[Tensor], None] | None = None) -> Score:
+    """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time.
+
+    ``see`` is called with the scores of all nodes at the end of time, [n, classes].
+    """
     model.eval()
-    if not select_time:
-        return _score(split.scores(model), split)
-    assert isinstance(model, ContinuousModel)
-    return _over_time(model, split)
+    see = see or (lambda scores: None)
+    if select_time:
+        assert isinstance(model, ContinuousModel)
+        return _over_time(model, split, see)
+    scores = split.scores(model)
+    see(scores)
+    return _score(scores, split)
 
 
-def _over_time(model: ContinuousModel, split: Split) -> Score:
+def _over_time(model: ContinuousModel, split: Split, see: Callable[[Tensor], None]) -> Score:
     best: list[Score] = []
 
     def look(time: float, state: Tensor) -> None:
-        score = _score(model.decoder(model.read(state)), split, time)
+        scores = model.decoder(model.read(state))
+        if time == end:
+            see(scores)
+        score = _score(scores, split, time)
         if not best or score.beats(best[-1]):
             best.append(score)
         reached.append(time)

@@ -22,6 +22,7 @@ from dissensus.errors import DissensusError, InputError
 from dissensus.graph import clear_cache
 from dissensus.train._batch import Batch, Split, check_batch, check_loader, clusters_of
 from dissensus.train._config import Config, DataConfig, ModelConfig
+from dissensus.train._consistency import Consistency
 from dissensus.train._evaluate import Score, evaluate
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -118,6 +119,9 @@ def fit(
 ) -> Result:
     """Train a model on one split with cross entropy on the training nodes, and evaluate every epoch.
 
+    With ``train.consistency`` the loss has a second part, over all nodes and without their labels: agree with the
+    sharpened prediction of the epoch before.
+
     What counts is the epoch of the best validation accuracy; of equal ones that of the lowest validation loss, then the
     earliest. With ``train.select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family
     does, and what counts is the best pair of epoch and time. The same configuration gives the same bits on the same
@@ -160,6 +164,8 @@ def train(
         optimizer = _OPTIMIZERS[settings.optimizer](
             model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
         )
+        consistency = None if settings.consistency is None else Consistency(settings.consistency)
+        see = None if consistency is None else consistency.see
         forward = team.join(model)
         if team.rank:
             # The same weights for everyone, but not the same dropout.
@@ -167,10 +173,10 @@ def train(
         best: Score | None = None
         best_epoch, state, history = 0, {}, []
         for number in range(1, settings.epochs + 1):
-            loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team)
+            loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team, consistency)
             if clusters is not None or loader is not None:
                 _give_back()
-            score = team.first(lambda: evaluate(model, split, select_time=settings.select_time))
+            score = team.first(lambda: evaluate(model, split, select_time=settings.select_time, see=see))
             _check_finite(number, loss, score.val_loss, config)
             history.append(Epoch(number, loss, score.val, score.val_loss))
             if progress is not None:
@@ -249,6 +255,8 @@ def _check_pieces(config: Config, loader: Iterable[Data] | None) -> None:
     if loader is None:
         return
     check_loader(loader)
+    if config.train.consistency is not None:
+        raise InputError("train.consistency needs the whole graph in every step: leave it out, or the loader")
     if config.train.clusters is not None:
         raise InputError("a loader and train.clusters are two ways to make batches: give one of them")
     if config.model.options.get("option_attention") == "node":
@@ -286,6 +294,7 @@ def _epoch(
     batches: Iterable[Batch],
     optimizer: torch.optim.Optimizer,
     team: Team,
+    consistency: Consistency | None,
 ) -> float:
     """One step for each batch of every member; the mean loss of the training nodes, as each was met."""
     model.train()
@@ -303,6 +312,8 @@ def _epoch(
             loss = batch.loss(scores, batch.train) * (own * team.size / nodes)
         else:
             loss = 0.0 * scores.sum()
+        if consistency is not None:
+            loss = loss + consistency.loss(scores)
         loss.backward()
         optimizer.step()
         loss_sum += float(loss.detach()) * nodes / team.size
