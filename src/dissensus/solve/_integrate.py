@@ -52,11 +52,16 @@ class Method:
 
 def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tensor) -> Tensor:
     """``x + h sum_i weights_i k_i`` with k [stages, *x.shape]: one pass over memory."""
-    count = len(weights)
+    count, parts = len(weights), torch.get_num_threads()
     if count == 1:
         return torch.add(x, k[0], alpha=h * weights[0], out=out)
     scaled = torch.tensor([h * w for w in weights], dtype=x.dtype, device=x.device)
-    torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, out=out.view(-1))
+    if parts == 1 or x.numel() % parts or x.is_cuda:
+        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, out=out.view(-1))
+    else:
+        # The product with a vector keeps to one thread; those of a batch are shared out.
+        batch = k[:count].view(count, parts, -1).transpose(0, 1)
+        torch.baddbmm(x.view(parts, 1, -1), scaled.expand(parts, 1, count), batch, out=out.view(parts, 1, -1))
     return out
 
 

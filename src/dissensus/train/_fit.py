@@ -167,6 +167,8 @@ def train(
         consistency = None if settings.consistency is None else Consistency(settings.consistency)
         see = None if consistency is None else consistency.see
         forward = team.join(model)
+        if clusters is None and loader is None:
+            _keep_freed_memory()
         if team.rank:
             # The same weights for everyone, but not the same dropout.
             torch.manual_seed(settings.seed + 1_000_003 * team.rank)
@@ -274,6 +276,18 @@ def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | N
         return
     for piece in pieces:
         yield Batch.of(piece, split.x.device, split.x.dtype)
+
+
+# Of glibc's mallopt: how much memory may lie free at the end of the heap, and from which size on a block is mapped.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what an epoch frees for the next one: to map it again takes up to a fifth of an epoch."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        mallopt(_MMAP_THRESHOLD, 2**25)
 
 
 def _give_back() -> None:
