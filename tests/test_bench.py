@@ -16,12 +16,12 @@ from plain import plain
 
 RUNTIME = ("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto")
 KEYS = {
-    "epoch": {"rows", "about", "note"},
     "training": {"rows", "about", "note"},
     "runtime": {"rows", "plain_grand_over_our_bimp"},
     "floor": {"rows"},
     "scaling": {"time", "largest_over_smallest_cost", "memory_by_size", "memory_exponent", "memory_by_steps"},
     "arxiv": {"nodes", "edges", "seconds", "peak_mb", "evaluations", "loss"},
+    "infinite": {"rows", "about", "note"},
 }
 
 
@@ -42,10 +42,12 @@ def test_quick_mode_measures_everything(name: str, capsys: pytest.CaptureFixture
     CHECKS[name](result)
 
 
-def _epoch(result: dict) -> None:
-    assert [row["dropout"] for row in result["rows"]] == ["the paper's", "none"]
-    assert all(row["speedup"] == pytest.approx(row["plain_ms"] / row["ours_ms"]) for row in result["rows"])
-    assert result["rows"][1]["largest_loss_difference"] < 1e-3
+def _infinite(result: dict) -> None:
+    depths = [row["depth"] for row in result["rows"]]
+    assert depths == ["T = 12", "128 steps", "equilibrium", "equilibrium, u = 0.95 u*"]
+    assert all(0.0 <= row["test"] <= 100.0 and row["ms_per_epoch"] > 0.0 for row in result["rows"])
+    assert [row["iterations"] is None for row in result["rows"]] == [True, True, False, False]
+    assert all(row["residual"] <= 1e-5 for row in result["rows"][2:])
 
 
 def _training(result: dict) -> None:
@@ -89,7 +91,7 @@ def _arxiv(result: dict) -> None:
 
 
 CHECKS = {
-    "epoch": _epoch,
+    "infinite": _infinite,
     "training": _training,
     "runtime": _runtime,
     "floor": _floor,

@@ -9,12 +9,12 @@ from typing import Any
 
 # benchmark, also a module in benchmarks/ -> what it measures
 BENCHMARKS = {
-    "epoch": "one training epoch of BIMP on Cora, beside a plain version",
     "training": "epochs of BIMP with the paper's settings, beside a plain version",
     "runtime": "epochs of five continuous models, each beside its plain version",
     "floor": "a field evaluation against its bare kernels",
     "scaling": "time and memory as graphs and depth grow",
     "arxiv": "a training step on a graph of arXiv's size",
+    "infinite": "BIMP's equilibrium beside T = 12 and 128 steps",
 }
 
 
