@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dissensus.errors import InputError, SolverError
 from dissensus.solve import METHODS, Adjoint, AutogradField, Stats, StepSizeWarning, check_options, solve
-from dissensus.solve._integrate import Integrator, Method
+from dissensus.solve._integrate import Integrator, Method, combine
 from dissensus.solve._tableau import DOPRI5, TABLEAUS, Tableau
 
 X0 = torch.tensor([[1.0, -0.5], [0.3, 2.0]], dtype=torch.float64)
@@ -347,3 +347,18 @@ def test_check_options_lets_good_ones_pass() -> None:
 def test_a_field_of_another_shape_is_refused() -> None:
     with pytest.raises(InputError, match=r"\[2, 2\] to one of \[2, 1\]"):
         solve(lambda t, x: x.mean(1, keepdim=True), X0, 1.0)
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (5, 3)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_combination_is_the_same_on_any_number_of_threads(shape: tuple[int, int], threads: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, k = torch.randn(shape, generator=generator), torch.randn(4, *shape, generator=generator)
+    weights = [0.5, -2.0, 0.25]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        found = combine(x, k, weights, 0.1, torch.empty_like(x))
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(found, x + 0.1 * (0.5 * k[0] - 2.0 * k[1] + 0.25 * k[2]))
