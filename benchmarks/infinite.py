@@ -14,8 +14,8 @@ _SPLITS = (101, 102, 103)
 _DEPTHS: dict[str, dict[str, Any]] = {
     "T = 12": {"time": 12.0},
     "128 steps": {"time": 128.0},
-    "equilibrium": {"depth": "equilibrium"},
-    "equilibrium, u = 0.95 u*": {"depth": "equilibrium", "attention_ratio": 0.95},
+    "equilibrium, u = u*": {"depth": "equilibrium", "attention_ratio": 1.0},
+    "equilibrium, u = 0.9 u*": {"depth": "equilibrium", "attention_ratio": 0.9},
 }
 
 

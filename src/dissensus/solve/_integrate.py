@@ -56,7 +56,7 @@ def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tenso
     if count == 1:
         return torch.add(x, k[0], alpha=h * weights[0], out=out)
     scaled = torch.tensor([h * w for w in weights], dtype=x.dtype, device=x.device)
-    if parts == 1 or x.numel() % parts or x.is_cuda:
+    if parts == 1 or x.numel() % parts or x.device.type != "cpu":
         torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, out=out.view(-1))
     else:
         # The product with a vector keeps to one thread; those of a batch are shared out.

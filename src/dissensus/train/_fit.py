@@ -283,7 +283,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep what an epoch frees for the next one: to map it again takes up to a fifth of an epoch."""
+    """Let glibc keep what an epoch frees for the next one: to map it again costs several per cent of it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
