@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern, inner, product
 from dissensus.solve import Field, Pullback
+
+_Slopes = Callable[[Tensor], tuple[list[Tensor], Tensor]]
 
 
 class Oscillators(Field):
@@ -123,7 +125,7 @@ class Kuramoto(Field):
         \dot X_i = \omega_i + K \sum_j a_{ij} \sin(X_j - X_i)
                  = \omega_i + K\,(\cos X_i\, P_i - \sin X_i\, Q_i), \qquad P = A \sin X,\; Q = A \cos X
 
-    entry by entry, at the price of one sparse product of twice the width. With ``mean_phase`` it is
+    entry by entry, at the price of two sparse products. With ``mean_phase`` it is
     :math:`\omega + K R \sin(A X - X)`, :math:`R = \sqrt{P^2 + Q^2}`: the phase of the mean field replaced by the mean
     phase.
 
@@ -148,8 +150,6 @@ class Kuramoto(Field):
     The parameters with gradients are ``values, frequency``.
     """
 
-    pullback_states = 8.0
-
     def __init__(
         self, pattern: Pattern, values: Tensor, frequency: Tensor, *, coupling: float, mean_phase: bool = False
     ) -> None:
@@ -157,49 +157,60 @@ class Kuramoto(Field):
         self.pattern, self.values = pattern, values.detach()
         self.values_t = self.values[pattern.transpose_order]
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
+        self.pullback_states = 7.0 if mean_phase else 3.0
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        _, means, waves = self._neighbours(x)
-        return self._value(x, means, waves, out)
+        return self._value(x, *self._neighbours(x), out)
 
-    def _value(self, x: Tensor, means: Sequence[Tensor], waves: tuple[Tensor, Tensor], out: Tensor | None) -> Tensor:
-        (p, q, *mean), (sine, cosine) = means, waves
+    def _neighbours(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """What is passed on: sin X, cos X, and X where ``mean_phase``; and its means over neighbours: P, Q and A X."""
+        passed = [torch.sin(x), torch.cos(x), x][: 3 if self.mean_phase else 2]
+        return passed, [product(self.pattern, self.values, part) for part in passed]
+
+    def _value(self, x: Tensor, passed: Sequence[Tensor], means: Sequence[Tensor], out: Tensor | None) -> Tensor:
         if self.mean_phase:
-            pull = torch.hypot(p, q).mul_(torch.sin(mean[0] - x))
+            p, q, mean = means
+            pull = torch.hypot(p, q).mul_(torch.sin(mean - x))
         else:
+            (sine, cosine), (p, q) = passed, means
             pull = (cosine * p).addcmul_(sine, q, value=-1.0)
         return torch.add(self.frequency, pull, alpha=self.coupling, out=out)
 
-    def _neighbours(self, x: Tensor) -> tuple[Tensor, Sequence[Tensor], tuple[Tensor, Tensor]]:
-        """What is passed on, [n, 2 or 3 channels]; its means over neighbours: P, Q and perhaps A X; sine and cosine."""
-        sine, cosine = torch.sin(x), torch.cos(x)
-        passed = torch.cat([sine, cosine, x] if self.mean_phase else [sine, cosine], 1)
-        means = product(self.pattern, self.values, passed).split(x.shape[1], 1)
-        return passed, means, (sine, cosine)
-
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        passed, means, waves = self._neighbours(x)
-        value = self._value(x, means, waves, out)
+        passed, means = self._neighbours(x)
+        value = self._value(x, passed, means, out)
+        slopes = self._mean_phase_slopes(x, means) if self.mean_phase else self._slopes(passed, means)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            (p, q, *mean), (sine, cosine) = means, waves
-            g_k = g * self.coupling
-            if self.mean_phase:
-                radius, difference = torch.hypot(p, q), mean[0] - x
-                direction = g_k * torch.sin(difference) / radius.clamp_min(torch.finfo(x.dtype).tiny)
-                by_difference = g_k * radius * torch.cos(difference)
-                by_means = torch.cat([direction * p, direction * q, by_difference], 1)
-            else:
-                by_means = torch.cat([g_k * cosine, g_k * -sine], 1)
+            by_means, by_own = slopes(g * self.coupling)
             values, frequency = self.parameters
             if grads and values.requires_grad:
-                inner(self.pattern, by_means, passed, out=grads[0])
+                for by_mean, part in zip(by_means, passed, strict=True):
+                    inner(self.pattern, by_mean, part, out=grads[0])
             if grads and frequency.requires_grad:
                 grads[1].add_(g)
-            by_sine, by_cosine, *by_phase = product(self.pattern.T, self.values_t, by_means).split(x.shape[1], 1)
-            by_x = torch.mul(cosine, by_sine, out=out).addcmul_(sine, by_cosine, value=-1.0)
-            if self.mean_phase:
-                return by_x.add_(by_phase[0]).sub_(by_difference)
-            return by_x.sub_((sine * p).addcmul_(cosine, q).mul_(g_k))
+            by_sine, by_cosine, *by_phase = (product(self.pattern.T, self.values_t, part) for part in by_means)
+            by_x = torch.mul(passed[1], by_sine, out=out).addcmul_(passed[0], by_cosine, value=-1.0).sub_(by_own)
+            return by_x.add_(by_phase[0]) if by_phase else by_x
 
         return value, pullback
+
+    # These two take K G to the cotangents of P, Q and A X, and to what the node's own phase takes away.
+
+    @staticmethod
+    def _slopes(passed: Sequence[Tensor], means: Sequence[Tensor]) -> _Slopes:
+        (sine, cosine), (p, q) = passed, means
+        own = (sine * p).addcmul_(cosine, q)
+        return lambda g: ([g * cosine, (g * sine).neg_()], g.mul_(own))
+
+    @staticmethod
+    def _mean_phase_slopes(x: Tensor, means: Sequence[Tensor]) -> _Slopes:
+        p, q, mean = means
+
+        def slopes(g: Tensor) -> tuple[list[Tensor], Tensor]:
+            radius, difference = torch.hypot(p, q), mean - x
+            direction = torch.sin(difference).mul_(g).div_(radius.clamp_min(torch.finfo(x.dtype).tiny))
+            own = torch.cos(difference).mul_(radius).mul_(g)
+            return [direction * p, direction.mul_(q), own], own
+
+        return slopes

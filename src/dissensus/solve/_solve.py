@@ -73,7 +73,7 @@ def solve(
     atol: float = 1e-3,
     gradient: Gradient = "discrete",
     adjoint: Adjoint | None = None,
-    memory: int = 2**28,
+    memory: int = 2**29,
     save_at: Sequence[float] = (),
     callback: Callback | None = None,
     max_steps: int = 10_000,
