@@ -12,6 +12,7 @@ from common import SIZES, say
 from dissensus import data, nn
 from dissensus.errors import DissensusError
 from dissensus.train import resolve
+from dissensus.train._fit import keep_freed_memory
 from plain import Plain, plain
 
 _OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "rmsprop": torch.optim.RMSprop}
@@ -110,6 +111,7 @@ _BLOCK = 10
 
 def race(ours: Any, graph: Data, settings: Any, epochs: int, plain_epochs: int) -> tuple[Run, Run]:
     """Both versions trained from the same parameters, some epochs of each in turn: both meet the same machine."""
+    keep_freed_memory()  # as `dissensus train` does
     runs = Run(ours, graph, settings), Run(plain(ours), graph, settings)
     counts = epochs, plain_epochs
     while any(len(run.losses) < count for run, count in zip(runs, counts, strict=True)):

@@ -113,6 +113,29 @@ def training(channels: int, duration: float, quick: bool) -> dict[str, Any]:
     }
 
 
+def fitting(dataset: str, flags: dict[str, Any]) -> dict[str, Any]:
+    """A run of training, with its evaluations on the whole graph."""
+    from common import say
+    from dissensus import train
+    from dissensus.train._fit import load
+
+    config = train.resolve(dataset, "bimp", preset="none", flags=flags)
+    load(config.data)  # which stays, for the run below
+
+    def progress(epoch: train.Epoch) -> None:
+        say(f"  epoch {epoch.number} of {config.train.epochs}: loss {epoch.loss:.4f}, validation {epoch.val:.2f}")
+
+    with Peak() as peak:
+        result = train.fit(config, progress=progress)
+    return {
+        "peak_mb": peak.mb,
+        "val": result.val,
+        "test": result.test,
+        "epoch": result.epoch,
+        "seconds_per_epoch": result.seconds / len(result.history),
+    }
+
+
 def _answer(work: Callable[..., Any], threads: int, case: dict[str, Any], end: Connection) -> None:
     import torch
 

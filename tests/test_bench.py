@@ -21,6 +21,7 @@ KEYS = {
     "floor": {"rows"},
     "scaling": {"time", "largest_over_smallest_cost", "memory_by_size", "memory_exponent", "memory_by_steps"},
     "arxiv": {"nodes", "edges", "seconds", "peak_mb", "evaluations", "loss"},
+    "clusters": {"rows", "memory_ratio", "accuracy_difference"},
     "infinite": {"rows", "about", "note"},
 }
 
@@ -40,6 +41,13 @@ def test_quick_mode_measures_everything(name: str, capsys: pytest.CaptureFixture
     assert result["benchmark"] == name
     assert KEYS[name] <= result.keys()
     CHECKS[name](result)
+
+
+def _clusters(result: dict) -> None:
+    whole, pieces = result["rows"]
+    assert [whole["step_on"], pieces["step_on"]] == ["whole graph", "clusters"]
+    assert result["memory_ratio"] == pytest.approx(pieces["peak_mb"] / whole["peak_mb"])
+    assert result["accuracy_difference"] == pytest.approx(pieces["test"] - whole["test"])
 
 
 def _infinite(result: dict) -> None:
@@ -91,6 +99,7 @@ def _arxiv(result: dict) -> None:
 
 
 CHECKS = {
+    "clusters": _clusters,
     "infinite": _infinite,
     "training": _training,
     "runtime": _runtime,

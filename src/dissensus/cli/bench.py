@@ -14,6 +14,7 @@ BENCHMARKS = {
     "floor": "a field evaluation against its bare kernels",
     "scaling": "time and memory as graphs and depth grow",
     "arxiv": "a training step on a graph of arXiv's size",
+    "clusters": "training on clusters of nodes beside full batch, on a graph of arXiv's size",
     "infinite": "BIMP's equilibrium beside T = 12 and 128 steps",
 }
 

@@ -50,18 +50,19 @@ class Method:
     max_steps: int = 10_000
 
 
-def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tensor) -> Tensor:
-    """``x + h sum_i weights_i k_i`` with k [stages, *x.shape]: one pass over memory."""
+def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tensor, *, scale: float = 1.0) -> Tensor:
+    """``scale x + h sum_i weights_i k_i`` with k [stages, *x.shape], in one pass over memory; ``out`` may be x."""
     count, parts = len(weights), torch.get_num_threads()
-    if count == 1:
+    if count == 1 and scale == 1.0:
         return torch.add(x, k[0], alpha=h * weights[0], out=out)
     scaled = torch.tensor([h * w for w in weights], dtype=x.dtype, device=x.device)
     if parts == 1 or x.numel() % parts or x.device.type != "cpu":
-        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, out=out.view(-1))
+        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, beta=scale, out=out.view(-1))
     else:
         # The product with a vector keeps to one thread; those of a batch are shared out.
         batch = k[:count].view(count, parts, -1).transpose(0, 1)
-        torch.baddbmm(x.view(parts, 1, -1), scaled.expand(parts, 1, count), batch, out=out.view(parts, 1, -1))
+        shared = (parts, 1, -1)
+        torch.baddbmm(x.view(shared), scaled.expand(parts, 1, count), batch, beta=scale, out=out.view(shared))
     return out
 
 
@@ -179,9 +180,7 @@ class Integrator:
         scale, stage = self.scale, self.stage
         torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
         scale.mul_(self.method.rtol).add_(self.method.atol)
-        weights = torch.tensor([h * e for e in self.method.tableau.e], dtype=x.dtype, device=x.device)
-        torch.mv(self.k.view(len(weights), -1).t(), weights, out=stage.view(-1))
-        return stage.div_(scale)
+        return combine(stage, self.k, self.method.tableau.e, h, stage, scale=0.0).div_(scale)
 
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
@@ -296,10 +295,11 @@ def step_vjp(
     by_stage = x.new_empty((count, *x.shape))
     g = torch.empty_like(cotangent)
     for i in reversed(range(count)):
-        torch.mul(cotangent, step.h * tableau.b[i], out=g)
-        if i < count - 1:
-            column = [tableau.a[m][i] for m in range(i + 1, count)]
-            combine(g, by_stage[i + 1 :], column, step.h, g)
+        weight, column = step.h * tableau.b[i], [row[i] for row in tableau.a[i + 1 :]]
+        if column:
+            combine(cotangent, by_stage[i + 1 :], column, step.h, g, scale=weight)
+        else:
+            torch.mul(cotangent, weight, out=g)
         pullbacks[i](g, grads, by_stage[i])
     return combine(cotangent, by_stage, [1.0] * count, 1.0, torch.empty_like(cotangent))
 

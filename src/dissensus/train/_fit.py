@@ -168,7 +168,7 @@ def train(
         see = None if consistency is None else consistency.see
         forward = team.join(model)
         if clusters is None and loader is None:
-            _keep_freed_memory()
+            keep_freed_memory()
         if team.rank:
             # The same weights for everyone, but not the same dropout.
             torch.manual_seed(settings.seed + 1_000_003 * team.rank)
@@ -282,7 +282,7 @@ def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | N
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Let glibc keep what an epoch frees for the next one: to map it again costs several per cent of it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
