@@ -50,15 +50,15 @@ def test_training_differs_from_the_second_epoch_on(model):
 
 
 def test_unlabelled_nodes_help_where_labels_are_few():
-    flags = {"data.nodes": 600, "data.noise": 1.0, "train.epochs": 60, "train.lr": 0.03, "train.seed": 1}
+    flags = {"data.nodes": 600, "data.noise": 0.5, "train.epochs": 60, "train.lr": 0.03, "model.method": "euler"}
     tests = {
         weight: [
             fit(resolve("csbm", preset="none", flags={**flags, "data.split": split, "train.consistency": weight})).test
-            for split in (1, 2, 3)
+            for split in range(1, 6)
         ]
         for weight in (None, 1.0)
     }
-    assert sum(tests[1.0]) > sum(tests[None])
+    assert sum(tests[1.0]) > sum(tests[None])  # by 2 points a split or so
 
 
 def test_it_is_refused_where_it_cannot_work():

@@ -72,15 +72,16 @@ class Opinion(Field):
         self.source = _detached(source) + self.saturation.shift
         self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
         self._given = named
-        self._y = self._z = torch.empty(0)
+        self._y = torch.empty(0)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         if self._y.shape != x.shape:
-            self._y, self._z = torch.empty_like(x), torch.empty_like(x)
-        _, z = self._argument(x, self._y, self._z)
+            self._y = torch.empty_like(x)
+        # The argument, the saturation and the value pass through the same memory.
+        _, z = self._argument(x, self._y, torch.empty_like(x) if out is None else out)
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
-        return self._value(x, self._kernel(z), out)
+        return self._value(x, self._kernel(z), z)
 
     def _argument(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor

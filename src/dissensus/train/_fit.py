@@ -169,6 +169,8 @@ def train(
         forward = team.join(model)
         if clusters is None and loader is None:
             keep_freed_memory()
+        else:
+            _return_freed_memory()
         if team.rank:
             # The same weights for everyone, but not the same dropout.
             torch.manual_seed(settings.seed + 1_000_003 * team.rank)
@@ -176,8 +178,6 @@ def train(
         best_epoch, state, history = 0, {}, []
         for number in range(1, settings.epochs + 1):
             loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team, consistency)
-            if clusters is not None or loader is not None:
-                _give_back()
             score = team.first(lambda: evaluate(model, split, select_time=settings.select_time, see=see))
             _check_finite(number, loss, score.val_loss, config)
             history.append(Epoch(number, loss, score.val, score.val_loss))
@@ -276,30 +276,25 @@ def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | N
         return
     for piece in pieces:
         yield Batch.of(piece, split.x.device, split.x.dtype)
-
-
-# Of glibc's mallopt: how much memory may lie free at the end of the heap, and from which size on a block is mapped.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+        clear_cache()  # its graph hardly comes again
 
 
 def keep_freed_memory() -> None:
     """Let glibc keep what an epoch frees for the next one: to map it again costs several per cent of it."""
+    _set_glibc(trim=2**31 - 1, mmap=2**25)
+
+
+def _return_freed_memory() -> None:
+    """Let glibc return large blocks as soon as they are freed: batches differ in size, so what it keeps adds up."""
+    _set_glibc(trim=2**17, mmap=2**20)
+
+
+def _set_glibc(*, trim: int, mmap: int) -> None:
+    """How much memory may lie free at the end of the heap, and from which size on a block is mapped by itself."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
-        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-        mallopt(_MMAP_THRESHOLD, 2**25)
-
-
-def _give_back() -> None:
-    """Free what the batches leave behind: their graphs, which hardly come again, and the memory that glibc keeps.
-
-    Evaluation could not use that memory, as its tensors are larger.
-    """
-    clear_cache()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+        mallopt(-1, trim)
+        mallopt(-3, mmap)
 
 
 def _epoch(
