@@ -351,14 +351,21 @@ def test_a_field_of_another_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 4), (5, 3)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_combination_is_the_same_on_any_number_of_threads(shape: tuple[int, int], threads: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("scale", [0.0, 0.7, 1.0])
+def test_a_combination_is_the_same_on_any_number_of_threads(
+    shape: tuple[int, int], threads: int, count: int, scale: float
+) -> None:
     generator = torch.Generator().manual_seed(0)
     x, k = torch.randn(shape, generator=generator), torch.randn(4, *shape, generator=generator)
-    weights = [0.5, -2.0, 0.25]
+    weights = [0.5, -2.0, 0.25, 1.5][:count]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        found = combine(x, k, weights, 0.1, torch.empty_like(x))
+        found = combine(x, k, weights, torch.empty_like(x), scale=scale)
+        own = x.clone()
+        in_place = combine(own, k, weights, own, scale=scale)
     finally:
         torch.set_num_threads(before)
-    torch.testing.assert_close(found, x + 0.1 * (0.5 * k[0] - 2.0 * k[1] + 0.25 * k[2]))
+    torch.testing.assert_close(found, scale * x + sum(w * v for w, v in zip(weights, k[:count], strict=True)))
+    torch.testing.assert_close(in_place, found)

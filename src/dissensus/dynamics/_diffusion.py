@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback
+from dissensus.solve import Field, Pullback, Split
 
 Coefficient = Tensor | float
 
@@ -63,12 +63,25 @@ class ReactionDiffusion(Field):
                 0, pattern.diagonal, self.exchange.new_full((pattern.shape[0],), self.linear)
             )
             self.linear = 0.0
-        self.exchange_t = self.exchange[pattern.transpose_order]
+        self.exchange_t = pattern.transposed(self.exchange)
         decay = -float(torch.as_tensor(linear).detach().min())
         self.euler_limit = 1.0 / decay if decay > 0.0 else math.inf
 
+    @property
+    def split(self) -> Split:
+        """The source apart."""
+        source = self._given[1]
+        if self.source is None or not isinstance(source, Tensor):
+            return Split(self)
+        return Split(_Unforced(self), drive=self.source, index=1 if source.requires_grad else None)
+
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        value = product(self.pattern, self.exchange, x, add=self.source, out=out)
+        value = self.unforced(x, out)
+        return value if self.source is None else value.add_(self.source)
+
+    def unforced(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """The field without its source."""
+        value = product(self.pattern, self.exchange, x, out=out)
         _add(value, self.linear, x)
         if not _is_zero(self.quadratic) or not _is_zero(self.cubic):
             square = x * x
@@ -77,6 +90,19 @@ class ReactionDiffusion(Field):
         return value
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        pull = self.unforced_pullback(x)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            source = self._given[1]
+            if grads and isinstance(source, Tensor) and source.requires_grad:
+                grads[1].add_(g)
+            return pull(g, grads, out)
+
+        return self(t, x, out), pullback
+
+    def unforced_pullback(self, x: Tensor) -> Pullback:
+        """The pullback of the field without its source."""
+
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
                 self._accumulate(grads, g, x)
@@ -88,7 +114,7 @@ class ReactionDiffusion(Field):
                 _add(by_x, 3.0 * self.cubic, weighted.mul_(x))
             return by_x
 
-        return self(t, x, out), pullback
+        return pullback
 
     def _accumulate(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
         values, source, *coefficients = self._given
@@ -97,12 +123,23 @@ class ReactionDiffusion(Field):
         if isinstance(values, Tensor) and values.requires_grad:
             inner(self.pattern, g, x, out=by_values)
         if source is not None:
-            by_source = next(total)
-            if isinstance(source, Tensor) and source.requires_grad:
-                by_source.add_(g)
+            next(total)
         for power, coefficient in enumerate(coefficients, start=1):
             if isinstance(coefficient, Tensor):
                 next(total).add_((g * x**power).sum_to_size(coefficient.shape))
+
+
+class _Unforced(Field):
+    """The field without its source, with the parameters of the whole."""
+
+    def __init__(self, field: ReactionDiffusion) -> None:
+        self.field, self.parameters, self.pullback_states = field, field.parameters, field.pullback_states
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self.field.unforced(x, out)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        return self.field.unforced(x, out), self.field.unforced_pullback(x)
 
 
 def _plain(coefficient: Coefficient) -> Coefficient:

@@ -10,7 +10,7 @@ from torch import Tensor
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback
+from dissensus.solve import Field, Pullback, Split
 
 
 class Opinion(Field):
@@ -60,7 +60,7 @@ class Opinion(Field):
         self.communication = values.detach()
         if self.has_diagonal:
             self.communication = self.communication.index_add(0, pattern.diagonal, values.new_ones(pattern.shape[0]))
-        self.communication_t = self.communication[pattern.transpose_order]
+        self.communication_t = pattern.transposed(self.communication)
         self.damping, self.alpha = _detached(damping), _detached(self_reinforcement)
         self.saturation = saturation_named(saturation, values.dtype, values.device)
         if self.saturation.inner != 1.0 and isinstance(source, Tensor) and source.dtype != torch.float32:
@@ -74,14 +74,68 @@ class Opinion(Field):
         self._given = named
         self._y = torch.empty(0)
 
+    @property
+    def split(self) -> Split:
+        """Damping and input apart, where the damping is one number and the input a tensor."""
+        source = self._given[2]
+        if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
+            return Split(self)
+        index = next(i for i, p in enumerate(self.parameters) if p is source) if source.requires_grad else None
+        return Split(_Saturated(self), self.saturation.outer, self.damping, self.source, index, keeps_value=True)
+
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        # The argument, the saturation and the value pass through the same memory.
+        k = self.saturated(x, out)
+        return self._value(x, k, k)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        k, pull = self.saturated_vjp(x)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_x = pull(g if self.saturation.outer == 1.0 else g * self.saturation.outer, grads, out)
+            if grads:
+                self._add_affine(grads, g, x)
+            if isinstance(self.damping, Tensor):
+                return by_x.addcmul_(self.damping, g, value=-1.0)
+            return by_x.add_(g, alpha=-self.damping)
+
+        return self._value(x, k, out), pullback
+
+    def saturated(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """The saturation's kernel K of its argument, all of the field but its affine terms."""
         if self._y.shape != x.shape:
             self._y = torch.empty_like(x)
-        # The argument, the saturation and the value pass through the same memory.
         _, z = self._argument(x, self._y, torch.empty_like(x) if out is None else out)
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
-        return self._value(x, self._kernel(z), z)
+        return self._kernel(z, z)
+
+    def saturated_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        """K and its pullback, which holds on to the value."""
+        out = torch.empty_like(x) if out is None else out
+        per_agent = isinstance(self.attention, Tensor)
+        apart = per_agent or self.saturation.keeps_argument
+        y, plain = self._argument(x, torch.empty_like(x), torch.empty_like(x) if apart else out)
+        z = plain * self.attention if per_agent else plain
+        k = self._kernel(z, out)
+        argument = z if self.saturation.keeps_argument else None
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            # h = g K'(z)
+            h = self.saturation.pull(g, k, argument)
+            scaled = h * self.attention if per_agent else h
+            # q = (A_a + I)' h
+            q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
+            if grads:
+                self._accumulate(grads, x, y, h, scaled, q, plain if per_agent else None)
+            by_x = self.mixing.apply_transposed(q, torch.empty_like(q) if out is None else out)
+            if isinstance(self.alpha, Tensor):
+                by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)
+            elif self.alpha != 1.0:
+                by_x.add_(scaled, alpha=(self.alpha - 1.0) * self.folded)
+            return by_x
+
+        return k, pullback
 
     def _argument(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
@@ -93,8 +147,11 @@ class Opinion(Field):
             z.add_(x, alpha=(self.alpha - 1.0) * self.folded)
         return y, z
 
-    def _kernel(self, z: Tensor) -> Tensor:
-        return torch.sigmoid(z, out=z) if self.saturation.kernel is torch.sigmoid else self.saturation.kernel(z)
+    def _kernel(self, z: Tensor, out: Tensor) -> Tensor:
+        if self.saturation.kernel in (torch.sigmoid, torch.tanh):
+            return self.saturation.kernel(z, out=out)
+        k = self.saturation.kernel(z)
+        return k if k is out else out.copy_(k)
 
     def _value(self, x: Tensor, k: Tensor, out: Tensor | None) -> Tensor:
         # -d X + outer K + (B + shift)
@@ -106,39 +163,20 @@ class Opinion(Field):
             return value.addcmul_(self.damping, x, value=-1.0)
         return value.add_(x, alpha=-self.damping)
 
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        y, plain = self._argument(x, torch.empty_like(x), torch.empty_like(x))
-        per_agent = isinstance(self.attention, Tensor)
-        z = plain * self.attention if per_agent else plain
-        k = self.saturation.kernel(z) if per_agent or self.saturation.keeps_argument else self._kernel(z)
-        argument = z if self.saturation.keeps_argument else None
-        value = self._value(x, k, out)
-
-        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            # h = g S'(z), up to the factor `outer` that scales every product below
-            h = self.saturation.pull(g, k, argument)
-            if self.saturation.outer != 1.0:
-                h.mul_(self.saturation.outer)
-            scaled = h * self.attention if per_agent else h
-            # q = (A_a + I)' h
-            q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
-            if grads:
-                self._accumulate(grads, g, x, y, h, scaled, q, plain if per_agent else None)
-            by_x = self.mixing.apply_transposed(q, torch.empty_like(q) if out is None else out)
-            if isinstance(self.alpha, Tensor):
-                by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)
-            elif self.alpha != 1.0:
-                by_x.add_(scaled, alpha=(self.alpha - 1.0) * self.folded)
-            if isinstance(self.damping, Tensor):
-                return by_x.addcmul_(self.damping, g, value=-1.0)
-            return by_x.add_(g, alpha=-self.damping)
-
-        return value, pullback
+    def _add_affine(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
+        """Adds the gradients of input and damping."""
+        _, options, source, damping, *_ = self._given
+        total = iter(grads[1 + isinstance(options, Tensor) :])
+        if isinstance(source, Tensor):
+            by_source = next(total)
+            if source.requires_grad:
+                by_source.add_(g if source.shape == g.shape else g.sum_to_size(source.shape))
+        if isinstance(damping, Tensor):
+            next(total).sub_((g * x).sum_to_size(damping.shape))
 
     def _accumulate(
         self,
         grads: Sequence[Tensor],
-        g: Tensor,
         x: Tensor,
         y: Tensor,
         h: Tensor,
@@ -155,17 +193,29 @@ class Opinion(Field):
             by_options = next(total)
             if options.requires_grad:
                 self.mixing.add_gradient(x, q, by_options)
-        if isinstance(source, Tensor):
-            by_source = next(total)
-            if source.requires_grad:
-                by_source.add_(g if source.shape == g.shape else g.sum_to_size(source.shape))
-        if isinstance(damping, Tensor):
-            next(total).sub_((g * x).sum_to_size(damping.shape))
+        for affine in (source, damping):
+            if isinstance(affine, Tensor):
+                next(total)
         if isinstance(attention, Tensor):
             assert z is not None
             next(total).add_((h * z).sum_to_size(attention.shape))
         if isinstance(alpha, Tensor):
             next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
+
+
+class _Saturated(Field):
+    """The saturation's kernel alone, with the parameters of the whole field."""
+
+    pullback_states = 3.4  # input and mixed input of a stage, and the values of a step with room for input and next
+
+    def __init__(self, field: Opinion) -> None:
+        self.field, self.parameters = field, field.parameters
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self.field.saturated(x, out)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        return self.field.saturated_vjp(x, out)
 
 
 class _Mixing:

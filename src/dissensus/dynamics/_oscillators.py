@@ -58,7 +58,7 @@ class Oscillators(Field):
         self._given = (values, weight, residual, bias)
         self.parameters = tuple(p for p in self._given if p is not None)
         self.pattern, self.values = pattern, values.detach()
-        self.values_t = self.values[pattern.transpose_order]
+        self.values_t = pattern.transposed(self.values)
         self.weight, self.residual, self.bias = (None if p is None else p.detach() for p in (weight, residual, bias))
         self.rectify, self.lookahead = rectify, float(lookahead)
         self.stiffness, self.damping = float(stiffness), float(damping)
@@ -155,7 +155,7 @@ class Kuramoto(Field):
     ) -> None:
         self.parameters = (values, frequency)
         self.pattern, self.values = pattern, values.detach()
-        self.values_t = self.values[pattern.transpose_order]
+        self.values_t = pattern.transposed(self.values)
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
         self.pullback_states = 7.0 if mean_phase else 3.0
 

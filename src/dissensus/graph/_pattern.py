@@ -66,6 +66,10 @@ class Pattern:
         with torch.inference_mode(False):
             return Pattern(self.col[order], self.row[order], (self.shape[1], self.shape[0]))
 
+    def transposed(self, values: Tensor) -> Tensor:
+        """The values of the transpose, in the order of its own pattern: [entries, ...] -> the same."""
+        return values.index_select(0, self.transpose_order)
+
     @property
     def fast(self) -> bool:
         """Whether torch's CSR kernels serve this pattern (MKL on CPU, cuSPARSE on CUDA)."""
@@ -138,7 +142,7 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         pattern, (values, x), grad = ctx.pattern, ctx.saved_tensors, grads[0].contiguous()
         by_values = sddmm(pattern, grad, x) if ctx.needs_input_grad[1] else None
-        by_x = spmm(pattern.T, values[pattern.transpose_order], grad) if ctx.needs_input_grad[2] else None
+        by_x = spmm(pattern.T, pattern.transposed(values), grad) if ctx.needs_input_grad[2] else None
         return None, by_values, by_x
 
 
@@ -153,7 +157,7 @@ class _Inner(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         pattern, (a, b), grad = ctx.pattern, ctx.saved_tensors, grads[0]
         by_a = spmm(pattern, grad, b) if ctx.needs_input_grad[1] else None
-        by_b = spmm(pattern.T, grad[pattern.transpose_order], a) if ctx.needs_input_grad[2] else None
+        by_b = spmm(pattern.T, pattern.transposed(grad), a) if ctx.needs_input_grad[2] else None
         return None, by_a, by_b
 
 
@@ -206,11 +210,36 @@ def row_softmax(pattern: Pattern, scores: Tensor, weight: Tensor | None = None) 
     Returns:
         The same shape as ``scores``; every row sums to one.
     """
-    # The row's largest score is subtracted first: the result is the same, and exp cannot overflow.
-    index = pattern.row.long().view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
-    top = scores.detach().new_full((pattern.shape[0], *scores.shape[1:]), -torch.inf)
-    top.scatter_reduce_(0, index, scores.detach(), "amax")
-    exponentials = (scores - top.index_select(0, pattern.row)).exp()
-    if weight is not None:
-        exponentials = exponentials * weight.view(-1, *[1] * (scores.dim() - 1))
-    return row_normalize(pattern, exponentials)
+    return _Softmax.apply(pattern, scores, weight)
+
+
+class _Softmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
+        ctx.pattern = pattern
+        # The row's largest score is subtracted first: the result is the same, and exp cannot overflow.
+        index = pattern.row.long().view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
+        top = scores.new_full((pattern.shape[0], *scores.shape[1:]), -torch.inf)
+        top.scatter_reduce_(0, index, scores, "amax")
+        shares = torch.sub(scores, top.index_select(0, pattern.row)).exp_()
+        if weight is not None:
+            shares = shares * _aligned(weight, scores)
+        shares = shares / row_sums(pattern, shares).index_select(0, pattern.row)
+        ctx.save_for_backward(shares, weight)
+        return shares
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor | None]:
+        # s' = p (g - sum_row p g), and for the weights w' = s' / w
+        shares, weight = ctx.saved_tensors
+        weighted = shares * grads[0]
+        by_scores = weighted - shares * row_sums(ctx.pattern, weighted).index_select(0, ctx.pattern.row)
+        if not ctx.needs_input_grad[2]:
+            return None, by_scores, None
+        by_weight = by_scores / _aligned(weight, by_scores)
+        return None, by_scores, by_weight.flatten(1).sum(1) if by_weight.dim() > 1 else by_weight
+
+
+def _aligned(weight: Tensor, scores: Tensor) -> Tensor:
+    """[entries] -> [entries, 1, ...], with as many dimensions as the scores."""
+    return weight.view(-1, *[1] * (scores.dim() - 1))

@@ -92,7 +92,7 @@ def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float)
     scale = row_sums(pattern, weight).rsqrt()
     values = weight * scale[pattern.row.long()] * scale[pattern.col.long()]
     # Column j of the matrix of edges from row to column, the transpose of ours, says whom node j listens to.
-    transition, values = pattern.T, values[pattern.transpose_order]
+    transition, values = pattern.T, pattern.transposed(values)
     symmetric = _is_symmetric(pattern, values, transition)
     sources, targets, weights = [], [], []
     for start in range(0, n, _BLOCK):
@@ -114,7 +114,7 @@ def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float)
 
 def _is_symmetric(pattern: Pattern, transposed: Tensor, transition: Pattern) -> bool:
     same_pattern = torch.equal(pattern.rowptr, transition.rowptr) and torch.equal(pattern.col, transition.col)
-    return same_pattern and torch.allclose(transposed, transposed[transition.transpose_order])
+    return same_pattern and torch.allclose(transposed, transition.transposed(transposed))
 
 
 def _chebyshev(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> Tensor:

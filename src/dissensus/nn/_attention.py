@@ -16,6 +16,14 @@ NORMALIZERS = ("softmax", "squareplus")
 OPTION_ATTENTIONS = ("node", "gram", "identity")
 
 
+def both(x: Tensor, first: torch.nn.Linear, second: torch.nn.Linear) -> tuple[Tensor, Tensor]:
+    """Two linear maps of the same input in one product: [..., in] -> [..., out] twice."""
+    weight = torch.cat([first.weight, second.weight])
+    bias = None if first.bias is None or second.bias is None else torch.cat([first.bias, second.bias])
+    left, right = torch.nn.functional.linear(x, weight, bias).split([first.out_features, second.out_features], -1)
+    return left, right
+
+
 class CommunicationAttention(torch.nn.Module):
     r"""Multi-head attention on the edges of a graph, averaged over heads.
 
@@ -64,13 +72,12 @@ class CommunicationAttention(torch.nn.Module):
 
     def scores(self, x: Tensor, pattern: Pattern) -> Tensor:
         """[entries, heads]"""
-        keys = self.key(x).view(-1, self.heads, self.head_channels)
-        queries = self.query(x).view(-1, self.heads, self.head_channels)
+        keys, queries = (v.unflatten(-1, (self.heads, self.head_channels)) for v in both(x, self.key, self.query))
         if self.kind == "pearson":
             keys, queries = (v - v.mean(-1, keepdim=True) for v in (keys, queries))
         if self.kind in ("cosine", "pearson"):
             keys, queries = (torch.nn.functional.normalize(v, dim=-1, eps=1e-5) for v in (keys, queries))
-        dots = torch.stack([sddmm(pattern, keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
+        dots = self._dots(keys, queries, pattern)
         if self.kind == "scaled_dot":
             return dots / math.sqrt(self.head_channels)
         if self.kind == "exp_kernel":
@@ -80,6 +87,15 @@ class CommunicationAttention(torch.nn.Module):
             distance = (rows + columns - 2.0 * dots).clamp_min(0.0)
             return self.variance.square() * torch.exp(-distance / (2.0 * self.length.square()))
         return dots
+
+    def _dots(self, keys: Tensor, queries: Tensor, pattern: Pattern) -> Tensor:
+        # [n, heads, head_channels] twice -> [entries, heads]
+        if self.heads == 1 or self.head_channels >= 8:
+            return torch.stack([sddmm(pattern, keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
+        # Narrow heads at full width, the keys of the others zero: faster than to cut them out and fill up registers.
+        own = torch.eye(self.heads, dtype=keys.dtype, device=keys.device).repeat_interleave(self.head_channels, 1)
+        each, queries = keys.flatten(1) * own.unsqueeze(1), queries.flatten(1)
+        return torch.stack([sddmm(pattern, each[h], queries) for h in range(self.heads)], 1)
 
     def forward(self, x: Tensor, pattern: Pattern, weight: Tensor | None = None) -> Tensor:
         """The entries of A_a on the pattern, [entries]; positive edge weights multiply before normalising."""
@@ -173,8 +189,8 @@ class OptionAttention(torch.nn.Module):
     def _attend(self, vectors: Tensor) -> Tensor:
         # [..., options, width] -> [..., options, options]
         keys, queries = (
-            layer(vectors).unflatten(-1, (self.heads, self.head_channels)).transpose(-2, -3)
-            for layer in (self.key, self.query)
+            v.unflatten(-1, (self.heads, self.head_channels)).transpose(-2, -3)
+            for v in both(vectors, self.key, self.query)
         )
         scores = keys @ queries.mT / math.sqrt(self.head_channels)
         if self.own_score is not None:

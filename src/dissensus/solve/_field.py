@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -45,6 +46,40 @@ class Field(ABC):
         ``parameters`` (those that require a gradient; the others may be left alone). Without ``grads`` the cotangent
         of the state is all that it computes.
         """
+
+    @property
+    def split(self) -> Split:
+        """The field as a core and what is affine in the state; a subclass that knows its own saves the solver work."""
+        return Split(self)
+
+
+@dataclass(frozen=True)
+class Split:
+    """``f(t, x) = gain g(t, x) + drive - decay x``.
+
+    The stages of a Runge-Kutta method are linear in the values of g, the drive and the state, so a solver evaluates g
+    alone and never writes out the rest.
+
+    Attributes:
+        core: g, a field with the parameters of f; its pullback leaves the gradients of drive and decay alone.
+        gain: a number.
+        decay: a number.
+        drive: of the state's shape; None for none.
+        index: the place of the drive among the parameters; None where it needs no gradient.
+        keeps_value: whether the pullbacks of g hold on to its value, which must then stay as it is.
+    """
+
+    core: Field
+    gain: float = 1.0
+    decay: float = 0.0
+    drive: Tensor | None = None
+    index: int | None = None
+    keeps_value: bool = False
+
+    def value(self, x: Tensor, core: Tensor) -> Tensor:
+        """f from the value of g."""
+        value = core * self.gain if self.drive is None else torch.add(self.drive, core, alpha=self.gain)
+        return value.add_(x, alpha=-self.decay) if self.decay else value
 
 
 class AutogradField(Field):

@@ -11,14 +11,17 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import SolverError
-from dissensus.solve._field import AutogradField, Field, Pullback, evaluate
-from dissensus.solve._tableau import Tableau
+from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
+from dissensus.solve._tableau import Row, Tableau, Weights
 from dissensus.solve._tape import Step, Tape
 
 # Called after every accepted step with the time and the state there; the state's memory may be reused afterwards.
 Callback = Callable[[float, Tensor], None]
 # Size of an error, relative to the tolerance: accepted at or below one.
 Norm = Callable[[Tensor], float]
+
+# A step is at most so many times as long as the one before it.
+_MOST = 10.0
 
 
 @dataclass
@@ -50,20 +53,55 @@ class Method:
     max_steps: int = 10_000
 
 
-def combine(x: Tensor, k: Tensor, weights: Sequence[float], h: float, out: Tensor, *, scale: float = 1.0) -> Tensor:
-    """``scale x + h sum_i weights_i k_i`` with k [stages, *x.shape], in one pass over memory; ``out`` may be x."""
+def combine(x: Tensor, k: Tensor, weights: Sequence[float], out: Tensor, *, scale: float = 1.0) -> Tensor:
+    """``scale x + sum_i weights_i k_i`` with k [stages, *x.shape]; ``out`` may be x."""
     count, parts = len(weights), torch.get_num_threads()
-    if count == 1 and scale == 1.0:
-        return torch.add(x, k[0], alpha=h * weights[0], out=out)
-    scaled = torch.tensor([h * w for w in weights], dtype=x.dtype, device=x.device)
+    if count + (scale != 1.0) <= 3:
+        start = x if scale == 1.0 else torch.mul(x, scale, out=out)
+        for i, weight in enumerate(weights):
+            start = torch.add(start, k[i], alpha=weight, out=out)
+        return start
+    # More in one pass over memory.
+    factors = torch.tensor(weights, dtype=x.dtype, device=x.device)
     if parts == 1 or x.numel() % parts or x.device.type != "cpu":
-        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), scaled, beta=scale, out=out.view(-1))
+        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), factors, beta=scale, out=out.view(-1))
     else:
         # The product with a vector keeps to one thread; those of a batch are shared out.
         batch = k[:count].view(count, parts, -1).transpose(0, 1)
         shared = (parts, 1, -1)
-        torch.baddbmm(x.view(shared), scaled.expand(parts, 1, count), batch, beta=scale, out=out.view(shared))
+        torch.baddbmm(x.view(shared), factors.expand(parts, 1, count), batch, beta=scale, out=out.view(shared))
     return out
+
+
+def split_for(field: Field, x: Tensor) -> Split:
+    """The field's parts, where its drive has the shape of the state; else the field as a whole."""
+    split = field.split
+    return split if split.drive is None or split.drive.shape == x.shape else Split(field)
+
+
+class Stages:
+    """The values ``k`` of the stages of a step, [stages, *x.shape], and of the new state for an adaptive method."""
+
+    def __init__(self, split: Split, tableau: Tableau, x: Tensor) -> None:
+        self.split, self.tableau, self.drive = split, tableau, split.drive
+        # With several stages the drive lies before their values: it then costs no pass of its own.
+        first = int(self.drive is not None and tableau.stages > 1)
+        self.stacked = x.new_empty((first + tableau.stages + tableau.adaptive, *x.shape))
+        self.k = self.stacked[first:]
+        if first and self.drive is not None:
+            self.stacked[0].copy_(self.drive)
+            self.drive = None
+        self.first = first
+
+    def weights(self, h: float) -> Weights:
+        """The combinations of a step of size h."""
+        return Weights.of(self.tableau, h, self.split.gain, self.split.decay)
+
+    def combine(self, x: Tensor, row: Row, out: Tensor) -> Tensor:
+        """``row.state x + row.drive B + sum_j row.values_j k_j`` in ``out``."""
+        weights = (row.drive, *row.values) if self.first else row.values
+        combine(x, self.stacked, weights, out, scale=row.state)
+        return out if self.drive is None else out.add_(self.drive, alpha=row.drive)
 
 
 def rms(x: Tensor) -> float:
@@ -118,8 +156,9 @@ class Integrator:
     def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
         """The states at the ascending times ``stops``; a step ends at each of them."""
         tableau = self.method.tableau
+        self.split = split_for(self.field, x)
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
-        self.k = x.new_empty((tableau.stages + tableau.adaptive, *x.shape))
+        self.stages, self.held = Stages(self.split, tableau, x), False
         self.stage = torch.empty_like(x)
         self.scale = torch.empty_like(x) if tableau.adaptive else x
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
@@ -144,12 +183,13 @@ class Integrator:
         for i in range(count):
             t = start + i * size
             end = stop if i == count - 1 else start + (i + 1) * size
+            self._new_stages(x)
             self._evaluate(t, x, 0)
             x = self._finish(t, end - t, x, self._stages(t, end - t, x), end)
         return x
 
     def _adaptive(self, t: float, x: Tensor, stop: float) -> Tensor:
-        method, tableau, k = self.method, self.method.tableau, self.k
+        method, tableau = self.method, self.method.tableau
         while t < stop:
             if len(self.times) > method.max_steps:
                 raise step_limit(t, method, stop)
@@ -166,8 +206,9 @@ class Integrator:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
                 x = self._finish(t, h, x, new, end)
-                t = end
-                k[0].copy_(k[tableau.stages])
+                t, last_value = end, self.stages.k[tableau.stages]
+                self._new_stages(x)
+                self.stages.k[0].copy_(last_value)
                 self.first = last_pullback
             else:
                 self.stats.rejected += 1
@@ -180,27 +221,33 @@ class Integrator:
         scale, stage = self.scale, self.stage
         torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
         scale.mul_(self.method.rtol).add_(self.method.atol)
-        return combine(stage, self.k, self.method.tableau.e, h, stage, scale=0.0).div_(scale)
+        return self.stages.combine(x, self.stages.weights(h).error, stage).div_(scale)
+
+    def _new_stages(self, x: Tensor) -> None:
+        """Fresh memory for the values of the next step, where pullbacks hold on to those of the last."""
+        if self.held and self.split.keeps_value:
+            self.stages, self.held = Stages(self.split, self.method.tableau, x), False
 
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
-        tableau = self.method.tableau
+        tableau, rows = self.method.tableau, self.stages.weights(h).stages
         if self.keep and self.first is not None:
             self.pullbacks.append(self.first)
         for i in range(1, tableau.stages):
             # A stage's input outlives the step only where pullbacks are kept.
             buffer = torch.empty_like(x) if self.keep else self.stage
-            pullback = self._evaluate(t + tableau.c[i] * h, combine(x, self.k, tableau.a[i], h, buffer), i)
+            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.combine(x, rows[i], buffer), i)
             if pullback is not None:
                 self.pullbacks.append(pullback)
-        return combine(x, self.k, tableau.b, h, torch.empty_like(x))
+        return self.stages.combine(x, rows[-1], torch.empty_like(x))
 
     def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
         self.stats.evaluations += 1
         if not self.keep:
-            self.field(t, x, self.k[i])
+            self.split.core(t, x, self.stages.k[i])
             return None
-        pullback = self.field.vjp(t, x, self.k[i])[1]
+        self.held = True
+        pullback = self.split.core.vjp(t, x, self.stages.k[i])[1]
         if i == 0:
             self.first = pullback
         return pullback
@@ -221,13 +268,14 @@ class Integrator:
         if not math.isfinite(ratio):
             return 0.2 * h
         if ratio == 0.0:
-            return 10.0 * h
-        return h * min(10.0, max(0.9 * ratio ** (-1.0 / self.method.tableau.order), 1.0 if ratio <= 1.0 else 0.2))
+            return _MOST * h
+        return h * min(_MOST, max(0.9 * ratio ** (-1.0 / self.method.tableau.order), 1.0 if ratio <= 1.0 else 0.2))
 
     def _initial_step(self, x: Tensor) -> float:
-        # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4.
+        # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
+        # step is so small that the step-size control makes the second ten times as long. Starting there saves a step.
         scale = x.abs().mul_(self.method.rtol).add_(self.method.atol)
-        f0 = self.k[0]
+        f0 = self.split.value(x, self.stages.k[0])
         d0, d1 = rms(x / scale), rms(f0 / scale)
         if not (math.isfinite(d0) and math.isfinite(d1)):
             return 0.0  # refused as an underflow
@@ -237,7 +285,7 @@ class Integrator:
         d2 = rms((f1 - f0) / scale) / h0
         top = max(d1, d2)
         h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / self.method.tableau.order)
-        return min(100.0 * h0, h1)
+        return _MOST * min(100.0 * h0, h1)
 
 
 def counted(field: Field, t: float, x: Tensor, stats: Stats, *, backward: bool = False) -> Tensor:
@@ -259,13 +307,15 @@ def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
 
 def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step], x: Tensor) -> Tensor:
     """The state after ``steps`` from the state x, bit for bit as it was when they were taken."""
-    k, buffer = x.new_empty((tableau.stages, *x.shape)), torch.empty_like(x)
+    split, buffer = split_for(field, x), torch.empty_like(x)
+    stages = Stages(split, tableau, x)
     for step in steps:
         stats.backward_evaluations += tableau.stages
+        rows = stages.weights(step.h).stages
         for i in range(tableau.stages):
-            inputs = combine(x, k, tableau.a[i], step.h, buffer) if i else x
-            field(step.t + tableau.c[i] * step.h, inputs, k[i])
-        x = combine(x, k, tableau.b, step.h, torch.empty_like(x))
+            inputs = stages.combine(x, rows[i], buffer) if i else x
+            split.core(step.t + tableau.c[i] * step.h, inputs, stages.k[i])
+        x = stages.combine(x, rows[-1], torch.empty_like(x))
     return x
 
 
@@ -283,31 +333,35 @@ def step_vjp(
 
     Without ``pullbacks`` the stages are evaluated again.
 
-    With ``x_i = x + h sum_j a_ij k_j``, ``k_i = f(x_i)`` and ``new = x + h sum_i b_i k_i`` it is, from the last stage
-    to the first, ``g_i = h (b_i new' + sum_{m>i} a_mi x_m')``, ``x_i' = pullback_i(g_i)``, and
-    ``x' = new' + sum_i x_i'``.
+    With ``x_i = s_i x + d_i B + sum_j w_ij g(x_j)`` for the stages, and for the new state as the last of them, it is,
+    from the last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``, then
+    ``x' = s_n new' + sum_i s_i x_i'`` and ``B' = d_n new' + sum_i d_i x_i'``.
     """
-    pullbacks = pullbacks or _stage_pullbacks(field, tableau, stats, step, x)
-    count = tableau.stages
-    stats.backward_evaluations += count
-    if count == 1:
-        return pullbacks[0](cotangent * step.h, grads, None).add_(cotangent)
-    by_stage = x.new_empty((count, *x.shape))
+    split = split_for(field, x)
+    pullbacks = pullbacks or _stage_pullbacks(split, tableau, stats, step, x)
+    *rows, new = Weights.of(tableau, step.h, split.gain, split.decay).stages
+    stats.backward_evaluations += len(rows)
+    by_stage = x.new_empty((len(rows), *x.shape))
     g = torch.empty_like(cotangent)
-    for i in reversed(range(count)):
-        weight, column = step.h * tableau.b[i], [row[i] for row in tableau.a[i + 1 :]]
+    for i in reversed(range(len(rows))):
+        column = [row.values[i] for row in rows[i + 1 :]]
         if column:
-            combine(cotangent, by_stage[i + 1 :], column, step.h, g, scale=weight)
+            combine(cotangent, by_stage[i + 1 :], column, g, scale=new.values[i])
         else:
-            torch.mul(cotangent, weight, out=g)
+            torch.mul(cotangent, new.values[i], out=g)
         pullbacks[i](g, grads, by_stage[i])
-    return combine(cotangent, by_stage, [1.0] * count, 1.0, torch.empty_like(cotangent))
+    if split.index is not None and grads:
+        by_drive = grads[split.index].add_(cotangent, alpha=new.drive)
+        if len(rows) > 1:
+            combine(by_drive, by_stage, [row.drive for row in rows], by_drive)
+    return combine(cotangent, by_stage, [row.state for row in rows], torch.empty_like(cotangent), scale=new.state)
 
 
-def _stage_pullbacks(field: Field, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
-    k, pullbacks = x.new_empty((tableau.stages, *x.shape)), []
+def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
+    stages, pullbacks = Stages(split, tableau, x), []
+    rows = stages.weights(step.h).stages
     stats.backward_evaluations += tableau.stages
     for i in range(tableau.stages):
-        inputs = combine(x, k, tableau.a[i], step.h, torch.empty_like(x)) if i else x
-        pullbacks.append(field.vjp(step.t + tableau.c[i] * step.h, inputs, k[i])[1])
+        inputs = stages.combine(x, rows[i], torch.empty_like(x)) if i else x
+        pullbacks.append(split.core.vjp(step.t + tableau.c[i] * step.h, inputs, stages.k[i])[1])
     return pullbacks

@@ -194,7 +194,7 @@ class _Plan:
 
     def tape(self, x0: Tensor, memory: int) -> Tape:
         size = x0.numel() * x0.element_size()
-        return Tape(memory, size, self.field.pullback_states * self.method.tableau.stages * size)
+        return Tape(memory, size, self.field.split.core.pullback_states * self.method.tableau.stages * size)
 
     def integrate(self, x0: Tensor, tape: Tape | None = None) -> list[Tensor]:
         integrator = Integrator(self.field, self.method, self.stats, tape=tape, callback=self.callback)

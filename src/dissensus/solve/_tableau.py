@@ -1,6 +1,9 @@
 """Explicit Runge-Kutta methods as tables of coefficients."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ RK4 = Tableau(
 )
 
 # Dormand and Prince (1980); the seventh stage is f at the new state, so it is the first of the next step. The error
-# weights are Shampine's (1986), as in torchdiffeq, so that both take the same steps.
+# weights are Shampine's (1986), as in torchdiffeq, so that both judge a step alike.
 DOPRI5 = Tableau(
     a=(
         (),
@@ -67,3 +70,46 @@ DOPRI5 = Tableau(
 )
 
 TABLEAUS = {"euler": EULER, "rk4": RK4, "dopri5": DOPRI5}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The linear combination ``state x + drive B + sum_j values_j g_j``."""
+
+    state: float
+    drive: float
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a step of size h combines where ``f = gain g + B - decay x``, in terms of x, B and the values of g.
+
+    With the matrix L of the rows a and b, ``X_i = x + h sum_j L_ij f(X_j)`` for stages and new state alike gives
+    ``(1 + h decay L) X = x + h L (gain g + B)``, and the error estimate is ``h sum_i e_i f(X_i)``.
+
+    Attributes:
+        stages: one for each stage's input, and the last for the new state.
+        error: of the error estimate; empty where the method has none.
+    """
+
+    stages: tuple[Row, ...]
+    error: Row
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def of(tableau: Tableau, h: float, gain: float = 1.0, decay: float = 0.0) -> "Weights":
+        count = tableau.stages
+        lower = np.zeros((count + 1, count + 1))
+        for i, row in enumerate((*tableau.a, tableau.b)):
+            lower[i, : len(row)] = row
+        # R = (1 + h decay L)^-1
+        inverse = np.linalg.inv(np.eye(count + 1) + h * decay * lower) if decay else np.eye(count + 1)
+        state, values = inverse.sum(1), h * gain * (inverse @ lower)
+        drive = h * (inverse @ lower).sum(1)
+        rows = tuple(Row(float(state[i]), float(drive[i]), tuple(values[i, :i].tolist())) for i in range(count + 1))
+        e = h * np.array(tableau.e or [0.0] * (count + 1))
+        error = gain * e - decay * (e @ values)
+        return Weights(
+            rows, Row(float(-decay * (e @ state)), float(e.sum() - decay * (e @ drive)), tuple(error.tolist()))
+        )
