@@ -9,7 +9,7 @@ from torch import Tensor
 
 from common import SIZES, opinion, random_graph, say, together
 from dissensus.graph import Pattern
-from dissensus.solve import Field, Pullback, solve
+from dissensus.solve import Field, Pullback, Stats, solve
 
 # graph -> channels, time of the integration, repeats in a round, rounds
 _CASES = {"cora": (80, 12.2695, 20, 9), "computers": (128, 3.249, 3, 5), "arxiv": (128, 4.0, 1, 3)}
@@ -22,8 +22,9 @@ def run(quick: bool = False) -> dict[str, Any]:
         "about": "one evaluation of BIMP's field and its pullback against its bare kernels, on graphs of three sizes",
         "rows": [_case(name, *case, quick) for name, case in _CASES.items()],
         "note": "Kernels: sparse product, dense product and saturation, then the transposes of the three and the "
-        "gradients of both matrices. Solver overhead: the share of an integration, forward and backward, that is spent "
-        "outside the field.",
+        "gradients of both matrices. Solver overhead: the share of an integration, forward and backward, beyond what "
+        "the evaluations of the field take in it (timed one by one where the solver treats the field as a whole; "
+        "otherwise the field's affine terms are part of the solver's combinations).",
     }
 
 
@@ -102,18 +103,26 @@ class _Timed(Field):
 
 
 def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str, float]:
-    best = {"integration_ms": float("inf")}
+    """The best of some integrations, and the time of the field in one that treats it as a whole."""
+    integration, inside, stats = float("inf"), float("inf"), None
     for _ in range(rounds):
-        timed = _Timed(field)
         begun = time.perf_counter()
-        solution = solve(timed, x, duration)
-        solution.state.backward(torch.ones_like(x))
-        spent = time.perf_counter() - begun
-        if 1e3 * spent < best["integration_ms"]:
-            best = {
-                "integration_ms": 1e3 * spent,
-                "evaluations": solution.stats.evaluations,
-                "backward_evaluations": solution.stats.backward_evaluations,
-                "solver_overhead": 1.0 - timed.seconds / spent,
-            }
-    return best
+        stats = _forward_and_backward(field, x, duration)
+        integration = min(integration, time.perf_counter() - begun)
+        timed = _Timed(field)
+        _forward_and_backward(timed, x, duration)
+        inside = min(inside, timed.seconds)
+    assert stats is not None
+    return {
+        "integration_ms": 1e3 * integration,
+        "in_field_ms": 1e3 * inside,
+        "evaluations": stats.evaluations,
+        "backward_evaluations": stats.backward_evaluations,
+        "solver_overhead": 1.0 - inside / integration,
+    }
+
+
+def _forward_and_backward(field: Field, x: Tensor, duration: float) -> Stats:
+    solution = solve(field, x, duration)
+    solution.state.backward(torch.ones_like(x))
+    return solution.stats

@@ -82,7 +82,8 @@ def _floor(result: dict) -> None:
     for row in result["rows"]:
         assert row["ratio"] == pytest.approx(row["vjp_and_pullback_ms"] / row["kernels_ms"])
         assert row["forward_kernels_ms"] < row["kernels_ms"]
-        assert 0 < row["solver_overhead"] < 1
+        assert row["solver_overhead"] == pytest.approx(1 - row["in_field_ms"] / row["integration_ms"])
+        assert min(row["in_field_ms"], row["integration_ms"]) > 0
 
 
 def _scaling(result: dict) -> None:
