@@ -22,6 +22,8 @@ Norm = Callable[[Tensor], float]
 
 # A step is at most so many times as long as the one before it.
 _MOST = 10.0
+# Up to so many bytes a sum stays in a core's cache while one term after the other is added.
+_CACHED = 2**21
 
 
 @dataclass
@@ -56,12 +58,12 @@ class Method:
 def combine(x: Tensor, k: Tensor, weights: Sequence[float], out: Tensor, *, scale: float = 1.0) -> Tensor:
     """``scale x + sum_i weights_i k_i`` with k [stages, *x.shape]; ``out`` may be x."""
     count, parts = len(weights), torch.get_num_threads()
-    if count + (scale != 1.0) <= 3:
+    if count + (scale != 1.0) <= 3 or x.numel() * x.element_size() <= _CACHED:
         start = x if scale == 1.0 else torch.mul(x, scale, out=out)
         for i, weight in enumerate(weights):
             start = torch.add(start, k[i], alpha=weight, out=out)
         return start
-    # More in one pass over memory.
+    # Many and large ones in one pass over memory.
     factors = torch.tensor(weights, dtype=x.dtype, device=x.device)
     if parts == 1 or x.numel() % parts or x.device.type != "cpu":
         torch.addmv(x.view(-1), k[:count].view(count, -1).t(), factors, beta=scale, out=out.view(-1))
@@ -160,7 +162,7 @@ class Integrator:
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
         self.stages, self.held = Stages(self.split, tableau, x), False
         self.stage = torch.empty_like(x)
-        self.scale = torch.empty_like(x) if tableau.adaptive else x
+        self.scale, self.atol = torch.empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops and stops[-1] > 0.0:
@@ -220,7 +222,7 @@ class Integrator:
         """``h sum_i e_i k_i / (atol + rtol max(|x|, |new|))``, in memory that the next stage takes."""
         scale, stage = self.scale, self.stage
         torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
-        scale.mul_(self.method.rtol).add_(self.method.atol)
+        torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
         return self.stages.combine(x, self.stages.weights(h).error, stage).div_(scale)
 
     def _new_stages(self, x: Tensor) -> None:
