@@ -89,10 +89,10 @@ class Opinion(Field):
         return self._value(x, k, k)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        k, pull = self.saturated_vjp(x)
+        k, pull = self.saturated_vjp(x, gain=self.saturation.outer)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_x = pull(g if self.saturation.outer == 1.0 else g * self.saturation.outer, grads, out)
+            by_x = pull(g, grads, out)
             if grads:
                 self._add_affine(grads, g, x)
             if isinstance(self.damping, Tensor):
@@ -110,8 +110,8 @@ class Opinion(Field):
             z.mul_(self.attention)
         return self._kernel(z, z)
 
-    def saturated_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        """K and its pullback, which holds on to the value."""
+    def saturated_vjp(self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0) -> tuple[Tensor, Pullback]:
+        """K, and the pullback of ``gain K``, which holds on to K."""
         out = torch.empty_like(x) if out is None else out
         per_agent = isinstance(self.attention, Tensor)
         apart = per_agent or self.saturation.keeps_argument
@@ -121,8 +121,10 @@ class Opinion(Field):
         argument = z if self.saturation.keeps_argument else None
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            # h = g K'(z)
+            # h = gain g K'(z)
             h = self.saturation.pull(g, k, argument)
+            if gain != 1.0:
+                h.mul_(gain)
             scaled = h * self.attention if per_agent else h
             # q = (A_a + I)' h
             q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
