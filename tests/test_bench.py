@@ -62,8 +62,7 @@ def _training(result: dict) -> None:
     assert [row["gradient"] for row in result["rows"]] == ["discrete", "discrete", "adjoint", "discrete"]
     for row in result["rows"]:
         assert row["speedup"] == pytest.approx(row["plain_ms"] / row["ours_ms"])
-        # Both solve to within 1e-3 of the state, with steps of their own.
-        assert row["loss_difference"] < 1e-3 * max(1.0, row["plain_loss"])
+        assert row["loss_difference"] < 1e-3
         assert row["ours_evaluations"] > 0
         assert row["plain_evaluations"] > 0
     assert [row["paper_seconds"] for row in result["rows"]] == [14.33, 42.38, None, None]

@@ -275,7 +275,8 @@ class Integrator:
 
     def _initial_step(self, x: Tensor) -> float:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
-        # step is so small that the step-size control makes the second ten times as long. Starting there saves a step.
+        # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
+        # step.
         scale = x.abs().mul_(self.method.rtol).add_(self.method.atol)
         f0 = self.split.value(x, self.stages.k[0])
         d0, d1 = rms(x / scale), rms(f0 / scale)

@@ -90,7 +90,7 @@ class Weights:
 
     Attributes:
         stages: one for each stage's input, and the last for the new state.
-        error: of the error estimate; empty where the method has none.
+        error: of the error estimate; all zero where the method has none.
     """
 
     stages: tuple[Row, ...]
