@@ -1,7 +1,7 @@
 """The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in its values."""
 
 from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
-from dissensus.graph._features import SparseFeatures, dropout, features
+from dissensus.graph._features import SparseFeatures, check_normalize, dropout, features
 from dissensus.graph._pattern import Pattern, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
 from dissensus.graph._rewire import check_rewiring, rewire
 
@@ -11,6 +11,7 @@ __all__ = [
     "SparseFeatures",
     "build",
     "check_edge_index",
+    "check_normalize",
     "check_rewiring",
     "clear_cache",
     "dropout",

@@ -12,12 +12,15 @@ from torch.utils.weak import WeakIdKeyDictionary
 from dissensus.errors import InputError
 from dissensus.graph._pattern import Pattern, row_sums, spmm
 
+HELLINGER = "hellinger"
+_NOT_FINITE = "NaN or infinite {}: clean it, e.g. with torch.nan_to_num"
+_NEGATIVE = "negative {}, so it has no shares to take roots of: use normalize_features=True"
 # Below this a row counts as zero.
 _TINY = 1e-12
 # Below this share of non-zeros the sparse product wins.
 _SPARSE_BELOW = 0.1
 
-# x -> (its version counter when looked at, what it became, by whether its rows were normalised)
+# x -> (its version counter when looked at, what it became, by how its rows were normalised)
 _SEEN: Any = WeakIdKeyDictionary()
 
 
@@ -66,10 +69,20 @@ class SparseFeatures:
             return self
         return SparseFeatures(self.pattern, dropout(self.values, p, training))
 
-    def normalized(self) -> SparseFeatures:
-        """Every row divided by its Euclidean norm; rows of zeros stay."""
-        norms = row_sums(self.pattern, self.values.square()).sqrt().clamp_min(_TINY)
-        return SparseFeatures(self.pattern, self.values / norms.index_select(0, self.pattern.row))
+    def normalized(self, how: bool | str = True) -> SparseFeatures:
+        """Every row at Euclidean norm one, as in :func:`features`; rows of zeros stay."""
+        if not how:
+            return self
+        values = self.values
+        if how == HELLINGER:
+            if (negative := (values.detach() < 0).nonzero()).numel():
+                raise self._bad(int(negative[0]), _NEGATIVE)
+            values = _root(values)
+        norms = row_sums(self.pattern, values.square()).sqrt().clamp_min(_TINY)
+        return SparseFeatures(self.pattern, values / norms.index_select(0, self.pattern.row))
+
+    def _bad(self, entry: int, complaint: str) -> InputError:
+        return _bad(int(self.pattern.row[entry]), int(self.pattern.col[entry]), complaint)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """``X W' + b``, with W [out, features] and b [out]: [n, out]."""
@@ -80,15 +93,19 @@ class SparseFeatures:
 # Features first seen in inference mode must serve training as well, so their copies are made outside of that mode.
 @torch.compiler.disable
 @torch.inference_mode(False)
-def features(x: Tensor | SparseFeatures, *, normalize: bool = False) -> Tensor | SparseFeatures:
+def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Tensor | SparseFeatures:
     """Checked node features, sparse where that is faster; with ``normalize`` every row has Euclidean norm one.
+
+    True divides a row by its norm, ``x_ik / sqrt(sum_l x_il^2)``; ``"hellinger"`` takes the root of its shares,
+    ``sqrt(x_ik / sum_l x_il)``, in which a few frequent words weigh less. Rows of zeros stay.
 
     Dense features with few non-zeros, and torch's sparse tensors, become :class:`SparseFeatures`. The result is kept
     for as long as the tensor lives and its version counter stands still: in-place changes through torch are seen, those
     through ``x.data`` or a NumPy view are not (pass a new tensor then). Dense features that need a gradient stay dense.
     """
+    check_normalize(normalize)
     if isinstance(x, SparseFeatures):
-        return _finite(x).normalized() if normalize else _finite(x)
+        return _finite(x).normalized(normalize)
     if not isinstance(x, Tensor):
         raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
     # Inference tensors have no version counter that a cache could trust; a gradient belongs to one forward pass.
@@ -105,7 +122,18 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool = False) -> Tensor |
     return x if known[normalize] is None else known[normalize]
 
 
-def _convert(x: Tensor, normalize: bool) -> Tensor | SparseFeatures:
+def check_normalize(normalize: bool | str) -> None:
+    """An error unless this is a way to normalise features."""
+    if not isinstance(normalize, bool) and normalize != HELLINGER:
+        raise InputError(f'features cannot be normalised by {normalize!r}: use False, True or "{HELLINGER}"')
+
+
+def _root(values: Tensor) -> Tensor:
+    # The root of zero has no finite gradient; zeros stay zero.
+    return torch.where(values > 0, values.clamp_min(torch.finfo(values.dtype).tiny).sqrt(), 0.0)
+
+
+def _convert(x: Tensor, normalize: bool | str) -> Tensor | SparseFeatures:
     if x.dim() != 2:
         raise InputError(f"x has shape {list(x.shape)}: it must be [nodes, features]")
     if not x.is_floating_point():
@@ -116,17 +144,22 @@ def _convert(x: Tensor, normalize: bool) -> Tensor | SparseFeatures:
         return features(SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), coo.values()), normalize=normalize)
     bad = _first_bad(x)
     if bad is not None:
-        raise _not_finite(*divmod(bad, x.shape[1]))
-    if x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel():
-        return x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(_TINY) if normalize else x
-    sparse = SparseFeatures.from_dense(x)
-    return sparse.normalized() if normalize else sparse
+        raise _bad(*divmod(bad, x.shape[1]), _NOT_FINITE)
+    if not (x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel()):
+        return SparseFeatures.from_dense(x).normalized(normalize)
+    if not normalize:
+        return x
+    if normalize == HELLINGER:
+        if (negative := (x.detach() < 0).nonzero()).numel():
+            raise _bad(int(negative[0, 0]), int(negative[0, 1]), _NEGATIVE)
+        x = _root(x)
+    return x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(_TINY)
 
 
 def _finite(x: SparseFeatures) -> SparseFeatures:
     bad = _first_bad(x.values)
     if bad is not None:
-        raise _not_finite(int(x.pattern.row[bad]), int(x.pattern.col[bad]))
+        raise x._bad(bad, _NOT_FINITE)
     return x
 
 
@@ -139,5 +172,5 @@ def _first_bad(values: Tensor) -> int | None:
     return int(bad[0]) if bad.numel() else None
 
 
-def _not_finite(node: int, feature: int) -> InputError:
-    return InputError(f"x is NaN or infinite at node {node}, feature {feature}: clean it, e.g. with torch.nan_to_num")
+def _bad(node: int, feature: int, complaint: str) -> InputError:
+    return InputError(f"x is {complaint.format(f'at node {node}, feature {feature}')}")

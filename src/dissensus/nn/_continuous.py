@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.graph import Graph, SparseFeatures, build, check_rewiring, rewire
+from dissensus.graph import Graph, SparseFeatures, build, check_normalize, check_rewiring, rewire
 from dissensus.nn._coders import Decoder, Encoder, check_dropout, check_sizes
 from dissensus.nn._model import Model
 from dissensus.solve import Adjoint, Field, Solution, check_options, solve
@@ -54,7 +54,8 @@ class ContinuousModel(Model):
         decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
-        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
+        normalize_features: every node's features at Euclidean norm one, for bags of words: True divides by the norm,
+            ``"hellinger"`` takes the root of their shares (see :func:`dissensus.graph.features`).
         self_loops: every node listens to itself. Without, only nodes that listen to nobody do.
         rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`): its
             weights multiply the attention before it is normalised.
@@ -80,7 +81,7 @@ class ContinuousModel(Model):
         decoder: str = "linear",
         dropout: float = 0.3,
         input_dropout: float = 0.5,
-        normalize_features: bool = False,
+        normalize_features: bool | str = False,
         self_loops: bool = True,
         rewire: bool = False,
         rewire_neighbors: int = 64,
@@ -89,6 +90,7 @@ class ContinuousModel(Model):
         super().__init__()
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_dropout(dropout=dropout, input_dropout=input_dropout)
+        check_normalize(normalize_features)
         self.adjoint = Adjoint(adjoint_method, adjoint_step_size)
         check_options(time, method, step_size, rtol, atol, gradient, self.adjoint)
         self.in_channels, self.hidden_channels, self.out_channels = in_channels, hidden_channels, out_channels

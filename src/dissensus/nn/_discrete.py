@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.nn import DiffGroupNorm, PairNorm
 
 from dissensus.errors import InputError, one_of
-from dissensus.graph import Graph, SparseFeatures, build, dropout, row_sums
+from dissensus.graph import Graph, SparseFeatures, build, check_normalize, dropout, row_sums
 from dissensus.nn._coders import check_dropout, check_sizes
 from dissensus.nn._continuous import checked_weight, sizes_of
 from dissensus.nn._layers import Attention, Convolution, Dense, Sage
@@ -34,7 +34,8 @@ class DiscreteModel(Model):
         num_layers: depth.
         dropout: after every layer but the last.
         input_dropout: on the features.
-        normalize_features: divide every node's features by their Euclidean norm; for bag-of-words features.
+        normalize_features: every node's features at Euclidean norm one, for bags of words: True divides by the norm,
+            ``"hellinger"`` takes the root of their shares (see :func:`dissensus.graph.features`).
     """
 
     self_loops = True
@@ -48,13 +49,14 @@ class DiscreteModel(Model):
         num_layers: int = 2,
         dropout: float = 0.5,
         input_dropout: float = 0.5,
-        normalize_features: bool = False,
+        normalize_features: bool | str = False,
     ) -> None:
         super().__init__()
         check_sizes(
             in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels, num_layers=num_layers
         )
         check_dropout(dropout=dropout, input_dropout=input_dropout)
+        check_normalize(normalize_features)
         self.in_channels, self.num_layers = in_channels, num_layers
         self.dropout, self.input_dropout, self.normalize_features = dropout, input_dropout, normalize_features
 
@@ -378,7 +380,7 @@ class SGC(DiscreteModel):
         *,
         num_layers: int = 2,
         input_dropout: float = 0.5,
-        normalize_features: bool = False,
+        normalize_features: bool | str = False,
     ) -> None:
         super().__init__(
             in_channels,

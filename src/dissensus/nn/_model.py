@@ -26,7 +26,7 @@ class Model(torch.nn.Module):
 
     config: dict[str, Any]
     in_channels: int
-    normalize_features: bool
+    normalize_features: bool | str
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
