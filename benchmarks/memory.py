@@ -133,6 +133,7 @@ def fitting(dataset: str, flags: dict[str, Any]) -> dict[str, Any]:
         "test": result.test,
         "epoch": result.epoch,
         "seconds_per_epoch": result.seconds / len(result.history),
+        "validation": [round(epoch.val, 2) for epoch in result.history],
     }
 
 

@@ -9,6 +9,7 @@ import torch
 
 from dissensus import data, nn
 from dissensus.cli import main
+from dissensus.cli.bench import _show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -41,6 +42,8 @@ def test_quick_mode_measures_everything(name: str, capsys: pytest.CaptureFixture
     assert result["benchmark"] == name
     assert KEYS[name] <= result.keys()
     CHECKS[name](result)
+    _show(report["results"], report["provenance"])
+    assert result["about"] in capsys.readouterr().out
 
 
 def _clusters(result: dict) -> None:
@@ -48,6 +51,10 @@ def _clusters(result: dict) -> None:
     assert [whole["step_on"], pieces["step_on"]] == ["whole graph", "clusters"]
     assert result["memory_ratio"] == pytest.approx(pieces["peak_mb"] / whole["peak_mb"])
     assert result["accuracy_difference"] == pytest.approx(pieces["test"] - whole["test"])
+    # Four epochs on the whole graph are four steps, as is the first epoch on clusters.
+    first, best = result["validation"][0]["clusters"], max(row["whole graph"] for row in result["validation"])
+    assert [row["epoch"] for row in result["validation"]] == [1, 2, 3, 4]
+    assert result["equal_steps_difference"] == pytest.approx(first - best)
 
 
 def _infinite(result: dict) -> None:
