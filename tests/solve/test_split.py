@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dissensus.dynamics import Opinion, ReactionDiffusion
+from dissensus.dynamics import Kuramoto, Opinion, ReactionDiffusion
 from dissensus.graph import build, row_softmax
 from dissensus.solve import AutogradField, Field, Split, evaluate, solve
 from dissensus.solve._tableau import TABLEAUS, Weights
@@ -34,6 +34,8 @@ def fields() -> dict[str, tuple[Field, tuple[Tensor, ...]]]:
     made["one source"] = Opinion(pattern, values, options, source.detach()[0], damping=0.7, attention=0.3)
     made["diffusion"] = ReactionDiffusion(pattern, values, source, linear=-1.0)
     made["reaction"] = ReactionDiffusion(pattern, values, source, linear=rates - 2.0, cubic=-0.1)
+    made["phases"] = Kuramoto(pattern, values, source, coupling=0.8)
+    made["mean phase"] = Kuramoto(pattern, values, source, coupling=0.8, mean_phase=True)
     return {name: (field, (values, options, source, rates)) for name, field in made.items()}
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback
+from dissensus.solve import Field, Pullback, Split
 
-_Slopes = Callable[[Tensor], tuple[list[Tensor], Tensor]]
+_Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
 
 
 class Oscillators(Field):
@@ -157,60 +157,105 @@ class Kuramoto(Field):
         self.pattern, self.values = pattern, values.detach()
         self.values_t = pattern.transposed(self.values)
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
-        self.pullback_states = 7.0 if mean_phase else 3.0
+        self.pullback_states = 5.0 if mean_phase else 3.0
+        self._room: tuple[Tensor, ...] = ()
+
+    @property
+    def split(self) -> Split:
+        """The pull of the neighbours, and the frequency apart."""
+        return Split(
+            _Pull(self), self.coupling, drive=self.frequency, index=1 if self.parameters[1].requires_grad else None
+        )
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self._value(x, *self._neighbours(x), out)
-
-    def _neighbours(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """What is passed on: sin X, cos X, and X where ``mean_phase``; and its means over neighbours: P, Q and A X."""
-        passed = [torch.sin(x), torch.cos(x), x][: 3 if self.mean_phase else 2]
-        return passed, [product(self.pattern, self.values, part) for part in passed]
-
-    def _value(self, x: Tensor, passed: Sequence[Tensor], means: Sequence[Tensor], out: Tensor | None) -> Tensor:
-        if self.mean_phase:
-            p, q, mean = means
-            pull = torch.hypot(p, q).mul_(torch.sin(mean - x))
-        else:
-            (sine, cosine), (p, q) = passed, means
-            pull = (cosine * p).addcmul_(sine, q, value=-1.0)
-        return torch.add(self.frequency, pull, alpha=self.coupling, out=out)
+        pull = self.pull(x, out)
+        return torch.add(self.frequency, pull, alpha=self.coupling, out=pull)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        passed, means = self._neighbours(x)
-        value = self._value(x, passed, means, out)
-        slopes = self._mean_phase_slopes(x, means) if self.mean_phase else self._slopes(passed, means)
+        pull, back = self.pull_vjp(x, out)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_means, by_own = slopes(g * self.coupling)
-            values, frequency = self.parameters
-            if grads and values.requires_grad:
-                for by_mean, part in zip(by_means, passed, strict=True):
-                    inner(self.pattern, by_mean, part, out=grads[0])
-            if grads and frequency.requires_grad:
+            if grads and self.parameters[1].requires_grad:
                 grads[1].add_(g)
-            by_sine, by_cosine, *by_phase = (product(self.pattern.T, self.values_t, part) for part in by_means)
-            by_x = torch.mul(passed[1], by_sine, out=out).addcmul_(passed[0], by_cosine, value=-1.0).sub_(by_own)
-            return by_x.add_(by_phase[0]) if by_phase else by_x
+            return back(g * self.coupling, grads, out)
 
-        return value, pullback
+        return torch.add(self.frequency, pull, alpha=self.coupling, out=pull), pullback
 
-    # These two take K G to the cotangents of P, Q and A X, and to what the node's own phase takes away.
+    def pull(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """What the neighbours do: the field without coupling and frequency."""
+        sine, cosine, *means = self._rooms(x)
+        return self._pull(x, torch.sin(x, out=sine), torch.cos(x, out=cosine), means, out)
+
+    def pull_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        """:meth:`pull` and its pullback, which needs no gradient of the frequency."""
+        sine, cosine = torch.sin(x), torch.cos(x)
+        means = tuple(torch.empty_like(x) for _ in range(3)) if self.mean_phase else self._rooms(x)[2:]
+        pull = self._pull(x, sine, cosine, means, out)
+        back = self._by_mean_phase(x, means) if self.mean_phase else self._by_phase(sine, cosine, means)
+        values = self.parameters[0]
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_means, by_own = back(g)
+            if grads and values.requires_grad:
+                for by_mean, part in zip(by_means, (sine, cosine, x), strict=False):
+                    inner(self.pattern, by_mean, part, out=grads[0])
+            room = self._rooms(x)[2]
+            by_x = product(self.pattern.T, self.values_t, by_means[0], out=out).mul_(cosine)
+            by_x.addcmul_(product(self.pattern.T, self.values_t, by_means[1], out=room), sine, value=-1.0)
+            if self.mean_phase:
+                by_x.add_(product(self.pattern.T, self.values_t, by_means[2], out=room))
+            return by_x.sub_(by_own)
+
+        return pull, pullback
+
+    def _rooms(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Memory that every evaluation uses anew: five states."""
+        if not self._room or self._room[0].shape != x.shape:
+            self._room = x.new_empty((5, *x.shape)).unbind()
+        return self._room
+
+    def _pull(self, x: Tensor, sine: Tensor, cosine: Tensor, means: Sequence[Tensor], out: Tensor | None) -> Tensor:
+        # P = A sin X, Q = A cos X, and A X where ``mean_phase``
+        for part, mean in zip((sine, cosine, x)[: 3 if self.mean_phase else 2], means, strict=False):
+            product(self.pattern, self.values, part, out=mean)
+        if self.mean_phase:
+            return torch.hypot(means[0], means[1], out=out).mul_((means[2] - x).sin_())
+        return torch.mul(cosine, means[0], out=out).addcmul_(sine, means[1], value=-1.0)
+
+    # These two take G to the cotangents of P, Q and A X, and to what the node's own phase takes away.
+
+    def _by_phase(self, sine: Tensor, cosine: Tensor, means: Sequence[Tensor]) -> _Slopes:
+        own = (sine * means[0]).addcmul_(cosine, means[1])
+
+        def slopes(g: Tensor) -> tuple[Sequence[Tensor], Tensor]:
+            by_p, by_q, _, by_own, _ = self._rooms(g)
+            torch.mul(g, cosine, out=by_p)
+            torch.mul(g, sine, out=by_q).neg_()
+            return (by_p, by_q), torch.mul(g, own, out=by_own)
+
+        return slopes
 
     @staticmethod
-    def _slopes(passed: Sequence[Tensor], means: Sequence[Tensor]) -> _Slopes:
-        (sine, cosine), (p, q) = passed, means
-        own = (sine * p).addcmul_(cosine, q)
-        return lambda g: ([g * cosine, (g * sine).neg_()], g.mul_(own))
-
-    @staticmethod
-    def _mean_phase_slopes(x: Tensor, means: Sequence[Tensor]) -> _Slopes:
+    def _by_mean_phase(x: Tensor, means: Sequence[Tensor]) -> _Slopes:
         p, q, mean = means
 
-        def slopes(g: Tensor) -> tuple[list[Tensor], Tensor]:
+        def slopes(g: Tensor) -> tuple[Sequence[Tensor], Tensor]:
             radius, difference = torch.hypot(p, q), mean - x
             direction = torch.sin(difference).mul_(g).div_(radius.clamp_min(torch.finfo(x.dtype).tiny))
             own = torch.cos(difference).mul_(radius).mul_(g)
-            return [direction * p, direction.mul_(q), own], own
+            return (direction * p, direction.mul_(q), own), own
 
         return slopes
+
+
+class _Pull(Field):
+    """The pull of the neighbours alone, with the parameters of the whole field."""
+
+    def __init__(self, field: Kuramoto) -> None:
+        self.field, self.parameters, self.pullback_states = field, field.parameters, field.pullback_states
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self.field.pull(x, out)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        return self.field.pull_vjp(x, out)
