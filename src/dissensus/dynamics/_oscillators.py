@@ -157,7 +157,7 @@ class Kuramoto(Field):
         self.pattern, self.values = pattern, values.detach()
         self.values_t = pattern.transposed(self.values)
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
-        self.pullback_states = 5.0 if mean_phase else 3.0
+        self.pullback_states = 6.0 if mean_phase else 3.0
         self._room: tuple[Tensor, ...] = ()
 
     @property
@@ -193,13 +193,14 @@ class Kuramoto(Field):
         pull = self._pull(x, sine, cosine, means, out)
         back = self._by_mean_phase(x, means) if self.mean_phase else self._by_phase(sine, cosine, means)
         values = self.parameters[0]
+        passed = (sine, cosine, x) if self.mean_phase else (sine, cosine)  # without it the input is not held on to
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_means, by_own = back(g)
             if grads and values.requires_grad:
-                for by_mean, part in zip(by_means, (sine, cosine, x), strict=False):
+                for by_mean, part in zip(by_means, passed, strict=True):
                     inner(self.pattern, by_mean, part, out=grads[0])
-            room = self._rooms(x)[2]
+            room = self._rooms(g)[2]
             by_x = product(self.pattern.T, self.values_t, by_means[0], out=out).mul_(cosine)
             by_x.addcmul_(product(self.pattern.T, self.values_t, by_means[1], out=room), sine, value=-1.0)
             if self.mean_phase:
