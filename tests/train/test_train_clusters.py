@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from weakref import ref
 
 import pytest
 import torch
@@ -104,6 +105,27 @@ def test_batches_without_training_nodes_are_passed_over():
     assert fit(quick("gcn"), loader=Batches(bare, graph, bare)).history == fit(quick("gcn")).history
     with pytest.raises(InputError, match="no batch of the epoch has a training node"):
         fit(quick("gcn"), loader=Batches(bare))
+
+
+def test_nothing_of_a_batch_is_held_while_the_next_is_made(monkeypatch):
+    graph, alive, held = graph_of(quick()), [], []
+
+    class Watching(Batches):
+        def __iter__(self):
+            for batch in self.batches:
+                held.append(sum(scores() is not None for scores in alive))
+                yield batch
+
+    def remember(*args):
+        scores = given(*args)
+        alive.append(ref(scores))
+        return scores
+
+    given = Batch.scores
+    monkeypatch.setattr(Batch, "scores", remember)
+    fit(quick(train__epochs=2), loader=Watching(graph, graph, graph))
+    assert len(alive) == 6 + 2  # a step each, and the evaluations
+    assert held == [0] * 6
 
 
 def test_the_loss_of_an_epoch_is_the_mean_over_its_training_nodes():

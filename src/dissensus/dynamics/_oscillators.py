@@ -11,6 +11,8 @@ from dissensus.graph import Pattern, inner, product
 from dissensus.solve import Field, Pullback, Split
 
 _Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
+# Of the cotangents that these give, of P, -Q and A X, in the gradient of A.
+_SIGNS = (1.0, -1.0, 1.0)
 
 
 class Oscillators(Field):
@@ -196,16 +198,16 @@ class Kuramoto(Field):
         passed = (sine, cosine, x) if self.mean_phase else (sine, cosine)  # without it the input is not held on to
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_means, by_own = back(g)
+            by_means, own = back(g)
             if grads and values.requires_grad:
-                for by_mean, part in zip(by_means, passed, strict=True):
-                    inner(self.pattern, by_mean, part, out=grads[0])
+                for by_mean, part, sign in zip(by_means, passed, _SIGNS, strict=False):
+                    inner(self.pattern, by_mean, part, scale=sign, out=grads[0])
             room = self._rooms(g)[2]
             by_x = product(self.pattern.T, self.values_t, by_means[0], out=out).mul_(cosine)
-            by_x.addcmul_(product(self.pattern.T, self.values_t, by_means[1], out=room), sine, value=-1.0)
+            by_x.addcmul_(product(self.pattern.T, self.values_t, by_means[1], out=room), sine)
             if self.mean_phase:
                 by_x.add_(product(self.pattern.T, self.values_t, by_means[2], out=room))
-            return by_x.sub_(by_own)
+            return by_x.addcmul_(g, own, value=-1.0)
 
         return pull, pullback
 
@@ -223,16 +225,14 @@ class Kuramoto(Field):
             return torch.hypot(means[0], means[1], out=out).mul_((means[2] - x).sin_())
         return torch.mul(cosine, means[0], out=out).addcmul_(sine, means[1], value=-1.0)
 
-    # These two take G to the cotangents of P, Q and A X, and to what the node's own phase takes away.
+    # These two take G to the cotangents of P, -Q and A X, and to the factor of G that the node's own phase takes away.
 
     def _by_phase(self, sine: Tensor, cosine: Tensor, means: Sequence[Tensor]) -> _Slopes:
         own = (sine * means[0]).addcmul_(cosine, means[1])
 
         def slopes(g: Tensor) -> tuple[Sequence[Tensor], Tensor]:
-            by_p, by_q, _, by_own, _ = self._rooms(g)
-            torch.mul(g, cosine, out=by_p)
-            torch.mul(g, sine, out=by_q).neg_()
-            return (by_p, by_q), torch.mul(g, own, out=by_own)
+            by_p, by_minus_q, *_ = self._rooms(g)
+            return (torch.mul(g, cosine, out=by_p), torch.mul(g, sine, out=by_minus_q)), own
 
         return slopes
 
@@ -243,8 +243,8 @@ class Kuramoto(Field):
         def slopes(g: Tensor) -> tuple[Sequence[Tensor], Tensor]:
             radius, difference = torch.hypot(p, q), mean - x
             direction = torch.sin(difference).mul_(g).div_(radius.clamp_min(torch.finfo(x.dtype).tiny))
-            own = torch.cos(difference).mul_(radius).mul_(g)
-            return (direction * p, direction.mul_(q), own), own
+            own = torch.cos(difference).mul_(radius)
+            return (direction * p, direction.mul_(q).neg_(), own * g), own
 
         return slopes
 

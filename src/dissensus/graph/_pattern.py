@@ -108,16 +108,17 @@ def product(
     return torch.addmm(add, matrix, x, out=out) if out is not None else torch.addmm(add, matrix, x)
 
 
-def inner(pattern: Pattern, a: Tensor, b: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """``<a[row[e]], b[col[e]]>`` for every entry e: [entries]. With ``out`` it is added to what is there, in place."""
+def inner(pattern: Pattern, a: Tensor, b: Tensor, *, scale: float = 1.0, out: Tensor | None = None) -> Tensor:
+    """``scale <a[row[e]], b[col[e]]>`` for every entry e: [entries]. With ``out`` it is added to what is there, in
+    place."""
     if not pattern.fast:
-        fresh = _inner_gathered(pattern, a, b)
+        fresh = _inner_gathered(pattern, a, b).mul_(scale)
         return fresh if out is None else out.add_(fresh)
     if a.shape[1] % _LANES:
         # Where a register is not filled the kernel goes number by number, ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
     total = pattern.matrix(a.new_zeros(pattern.entries) if out is None else out)
-    torch.sparse.sampled_addmm(total, a, b.t(), out=total)
+    torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
     return total.values()
 
 

@@ -22,8 +22,8 @@ Norm = Callable[[Tensor], float]
 
 # A step is at most so many times as long as the one before it.
 _MOST = 10.0
-# Up to so many bytes a sum stays in a core's cache while one term after the other is added.
-_CACHED = 2**21
+# So many passes over memory, one for each term, cost no more than a product that adds them all in one.
+_FEW = 4
 
 
 @dataclass
@@ -57,15 +57,15 @@ class Method:
 
 def combine(x: Tensor, k: Tensor, weights: Sequence[float], out: Tensor, *, scale: float = 1.0) -> Tensor:
     """``scale x + sum_i weights_i k_i`` with k [stages, *x.shape]; ``out`` may be x."""
-    count, parts = len(weights), torch.get_num_threads()
-    if count + (scale != 1.0) <= 3 or x.numel() * x.element_size() <= _CACHED:
+    count = len(weights)
+    if count + (scale != 1.0) <= _FEW:
         start = x if scale == 1.0 else torch.mul(x, scale, out=out)
         for i, weight in enumerate(weights):
             start = torch.add(start, k[i], alpha=weight, out=out)
         return start
-    # Many and large ones in one pass over memory.
     factors = torch.tensor(weights, dtype=x.dtype, device=x.device)
-    if parts == 1 or x.numel() % parts or x.device.type != "cpu":
+    parts = math.gcd(x.numel(), torch.get_num_threads()) if x.device.type == "cpu" else 1
+    if parts == 1:
         torch.addmv(x.view(-1), k[:count].view(count, -1).t(), factors, beta=scale, out=out.view(-1))
     else:
         # The product with a vector keeps to one thread; those of a batch are shared out.
@@ -165,10 +165,10 @@ class Integrator:
         self.scale, self.atol = torch.empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
-        if tableau.adaptive and stops and stops[-1] > 0.0:
+        if tableau.adaptive and stops[-1] > 0.0:
             self._evaluate(0.0, x, 0)
             self.h = self._initial_step(x)
-        t, states = 0.0, []
+        t, states, self.end = 0.0, [], stops[-1]
         for stop in stops:
             x = self._adaptive(t, x, stop) if tableau.adaptive else self._fixed(t, x, stop)
             states.append(x)
@@ -209,9 +209,10 @@ class Integrator:
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
                 x = self._finish(t, h, x, new, end)
                 t, last_value = end, self.stages.k[tableau.stages]
-                self._new_stages(x)
-                self.stages.k[0].copy_(last_value)
-                self.first = last_pullback
+                if end < self.end:
+                    self._new_stages(x)
+                    self.stages.k[0].copy_(last_value)
+                    self.first = last_pullback
             else:
                 self.stats.rejected += 1
                 self.pullbacks.clear()
@@ -277,15 +278,16 @@ class Integrator:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
         # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
         # step.
-        scale = x.abs().mul_(self.method.rtol).add_(self.method.atol)
+        scale, room = torch.abs(x, out=self.scale), self.stage
+        torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
         f0 = self.split.value(x, self.stages.k[0])
-        d0, d1 = rms(x / scale), rms(f0 / scale)
+        d0, d1 = (rms(torch.div(value, scale, out=room)) for value in (x, f0))
         if not (math.isfinite(d0) and math.isfinite(d1)):
             return 0.0  # refused as an underflow
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         self.stats.evaluations += 1
-        f1 = self.field(h0, torch.add(x, f0, alpha=h0))
-        d2 = rms((f1 - f0) / scale) / h0
+        f1 = self.field(h0, torch.add(x, f0, alpha=h0, out=room))
+        d2 = rms(torch.sub(f1, f0, out=room).div_(scale)) / h0
         top = max(d1, d2)
         h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / self.method.tableau.order)
         return _MOST * min(100.0 * h0, h1)

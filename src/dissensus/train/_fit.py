@@ -274,6 +274,7 @@ def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | N
     if pieces is None:
         yield split
         return
+    clear_cache()  # of the whole graph, which the evaluation has looked at
     for piece in pieces:
         yield Batch.of(piece, split.x.device, split.x.dtype)
         clear_cache()  # its graph hardly comes again
@@ -326,6 +327,7 @@ def _epoch(
         loss.backward()
         optimizer.step()
         loss_sum += float(loss.detach()) * nodes / team.size
+        del scores, loss  # with what the solver kept for them, before the next batch's are made
     if met == 0:
         raise InputError("no batch of the epoch has a training node: let the loader yield the nodes of train_mask")
     return team.total(loss_sum) / met
