@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Core, Field, Pullback, Split
 
 Coefficient = Tensor | float
 
@@ -73,7 +73,8 @@ class ReactionDiffusion(Field):
         source = self._given[1]
         if self.source is None or not isinstance(source, Tensor):
             return Split(self)
-        return Split(_Unforced(self), drive=self.source, index=1 if source.requires_grad else None)
+        core = Core(self, self.unforced, self.unforced_vjp, self.pullback_states)
+        return Split(core, drive=self.source, index=1 if source.requires_grad else None)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         value = self.unforced(x, out)
@@ -90,7 +91,7 @@ class ReactionDiffusion(Field):
         return value
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        pull = self.unforced_pullback(x)
+        value, pull = self.unforced_vjp(x, out)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             source = self._given[1]
@@ -98,10 +99,10 @@ class ReactionDiffusion(Field):
                 grads[1].add_(g)
             return pull(g, grads, out)
 
-        return self(t, x, out), pullback
+        return value if self.source is None else value.add_(self.source), pullback
 
-    def unforced_pullback(self, x: Tensor) -> Pullback:
-        """The pullback of the field without its source."""
+    def unforced_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        """:meth:`unforced` and its pullback."""
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
@@ -114,7 +115,7 @@ class ReactionDiffusion(Field):
                 _add(by_x, 3.0 * self.cubic, weighted.mul_(x))
             return by_x
 
-        return pullback
+        return self.unforced(x, out), pullback
 
     def _accumulate(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
         values, source, *coefficients = self._given
@@ -127,19 +128,6 @@ class ReactionDiffusion(Field):
         for power, coefficient in enumerate(coefficients, start=1):
             if isinstance(coefficient, Tensor):
                 next(total).add_((g * x**power).sum_to_size(coefficient.shape))
-
-
-class _Unforced(Field):
-    """The field without its source, with the parameters of the whole."""
-
-    def __init__(self, field: ReactionDiffusion) -> None:
-        self.field, self.parameters, self.pullback_states = field, field.parameters, field.pullback_states
-
-    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self.field.unforced(x, out)
-
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        return self.field.unforced(x, out), self.field.unforced_pullback(x)
 
 
 def _plain(coefficient: Coefficient) -> Coefficient:

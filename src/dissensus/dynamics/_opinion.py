@@ -10,7 +10,7 @@ from torch import Tensor
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Core, Field, Pullback, Split
 
 
 class Opinion(Field):
@@ -81,7 +81,9 @@ class Opinion(Field):
         if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
             return Split(self)
         index = next(i for i, p in enumerate(self.parameters) if p is source) if source.requires_grad else None
-        return Split(_Saturated(self), self.saturation.outer, self.damping, self.source, index, keeps_value=True)
+        # A pullback holds input and mixed input of a stage, and its share of the values of a step.
+        core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.4)
+        return Split(core, self.saturation.outer, self.damping, self.source, index, keeps_value=True)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         # The argument, the saturation and the value pass through the same memory.
@@ -203,21 +205,6 @@ class Opinion(Field):
             next(total).add_((h * z).sum_to_size(attention.shape))
         if isinstance(alpha, Tensor):
             next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
-
-
-class _Saturated(Field):
-    """The saturation's kernel alone, with the parameters of the whole field."""
-
-    pullback_states = 3.4  # input and mixed input of a stage, and the values of a step with room for input and next
-
-    def __init__(self, field: Opinion) -> None:
-        self.field, self.parameters = field, field.parameters
-
-    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self.field.saturated(x, out)
-
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        return self.field.saturated_vjp(x, out)
 
 
 class _Mixing:

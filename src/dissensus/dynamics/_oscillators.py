@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern, inner, product
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Core, Field, Pullback, Split
 
 _Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
 # Of the cotangents that these give, of P, -Q and A X, in the gradient of A.
@@ -165,9 +165,8 @@ class Kuramoto(Field):
     @property
     def split(self) -> Split:
         """The pull of the neighbours, and the frequency apart."""
-        return Split(
-            _Pull(self), self.coupling, drive=self.frequency, index=1 if self.parameters[1].requires_grad else None
-        )
+        core = Core(self, self.pull, self.pull_vjp, self.pullback_states)
+        return Split(core, self.coupling, drive=self.frequency, index=1 if self.parameters[1].requires_grad else None)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         pull = self.pull(x, out)
@@ -247,16 +246,3 @@ class Kuramoto(Field):
             return (direction * p, direction.mul_(q).neg_(), own * g), own
 
         return slopes
-
-
-class _Pull(Field):
-    """The pull of the neighbours alone, with the parameters of the whole field."""
-
-    def __init__(self, field: Kuramoto) -> None:
-        self.field, self.parameters, self.pullback_states = field, field.parameters, field.pullback_states
-
-    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self.field.pull(x, out)
-
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        return self.field.pull_vjp(x, out)

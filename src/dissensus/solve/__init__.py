@@ -1,6 +1,6 @@
 """Integration of vector fields: our own Euler, RK4, Dormand-Prince, torchdiffeq's others; three kinds of gradient."""
 
-from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
+from dissensus.solve._field import AutogradField, Core, Field, Pullback, Split, evaluate
 from dissensus.solve._fixed_point import ITERATIONS, Equilibrium, FixedPoint, equilibrium, fixed_point
 from dissensus.solve._integrate import Stats
 from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, check_options, solve
@@ -11,6 +11,7 @@ __all__ = [
     "METHODS",
     "Adjoint",
     "AutogradField",
+    "Core",
     "Equilibrium",
     "Field",
     "FixedPoint",

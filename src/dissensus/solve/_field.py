@@ -82,6 +82,33 @@ class Split:
         return value.add_(x, alpha=-self.decay) if self.decay else value
 
 
+class Core(Field):
+    """The part of a field that its :attr:`Field.split` leaves to be evaluated, from two functions of the state alone.
+
+    Args:
+        of: the whole field, whose parameters it has.
+        value: ``value(x, out)``, as :meth:`Field.__call__`.
+        vjp: ``vjp(x, out)``, as :meth:`Field.vjp`.
+        pullback_states: see :class:`Field`.
+    """
+
+    def __init__(
+        self,
+        of: Field,
+        value: Callable[[Tensor, Tensor | None], Tensor],
+        vjp: Callable[[Tensor, Tensor | None], tuple[Tensor, Pullback]],
+        pullback_states: float,
+    ) -> None:
+        self.parameters, self.pullback_states = of.parameters, pullback_states
+        self._value, self._vjp = value, vjp
+
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        return self._value(x, out)
+
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        return self._vjp(x, out)
+
+
 class AutogradField(Field):
     """A field from any differentiable function of time and state.
 
