@@ -12,7 +12,7 @@ from dissensus.graph import Pattern
 from dissensus.solve import Field, Pullback, Stats, solve
 
 # graph -> channels, time of the integration, repeats in a round, rounds
-_CASES = {"cora": (80, 12.2695, 20, 9), "computers": (128, 3.249, 3, 5), "arxiv": (128, 4.0, 1, 3)}
+_CASES = {"cora": (80, 12.2695, 20, 40), "computers": (128, 3.249, 3, 10), "arxiv": (128, 4.0, 1, 3)}
 
 
 def run(quick: bool = False) -> dict[str, Any]:

@@ -70,6 +70,9 @@ def test_products_equal_dense(path: str, dtype: torch.dtype) -> None:
     total = torch.ones_like(values)
     inner(pattern, a, x, out=total)
     torch.testing.assert_close(total, expected + 1.0)
+    inner(pattern, a, x, scale=-0.5, out=total)
+    torch.testing.assert_close(total, 0.5 * expected + 1.0)
+    torch.testing.assert_close(inner(pattern, a, x, scale=3.0), 3.0 * expected)
     torch.testing.assert_close(pattern.matrix(values).to_dense(), dense)
 
 

@@ -349,16 +349,16 @@ def test_a_field_of_another_shape_is_refused() -> None:
         solve(lambda t, x: x.mean(1, keepdim=True), X0, 1.0)
 
 
-@pytest.mark.parametrize("shape", [(6, 4), (600, 1000), (601, 999)])  # the last two beyond what a cache holds
+@pytest.mark.parametrize("shape", [(6, 4), (7, 5), (600, 1000), (601, 999)])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8])  # from five on in one pass
 @pytest.mark.parametrize("scale", [0.0, 0.7, 1.0])
 def test_a_combination_is_the_same_on_any_number_of_threads(
     shape: tuple[int, int], threads: int, count: int, scale: float
 ) -> None:
     generator = torch.Generator().manual_seed(0)
-    x, k = torch.randn(shape, generator=generator), torch.randn(4, *shape, generator=generator)
-    weights = [0.5, -2.0, 0.25, 1.5][:count]
+    x, k = torch.randn(shape, generator=generator), torch.randn(8, *shape, generator=generator)
+    weights = [0.5, -2.0, 0.25, 1.5, -0.3, 0.1, 3.0, -1.0][:count]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
