@@ -107,7 +107,7 @@ def test_batches_without_training_nodes_are_passed_over():
         fit(quick("gcn"), loader=Batches(bare))
 
 
-def test_nothing_of_a_batch_is_held_while_the_next_is_made(monkeypatch):
+def test_the_scores_of_a_batch_are_gone_while_the_next_is_made(monkeypatch):
     graph, alive, held = graph_of(quick()), [], []
 
     class Watching(Batches):
