@@ -299,3 +299,28 @@ def test_graphs_of_no_edges_and_of_one_node(name: str) -> None:
             scores = model(0.1 * torch.ones(n, IN), torch.empty(2, 0, dtype=torch.int64))
             assert scores.shape == (n, OUT)
             assert torch.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if MODELS[name].continuous])
+def test_a_gradient_teaches_the_solver_its_steps(name: str, karate: Any, tmp_path: Path) -> None:
+    model = make(name, method="dopri5", dropout=0.0, input_dropout=0.0, rtol=1e-6, atol=1e-6)
+    before = model.integrate(karate.x, karate.edge_index)
+    scores = forward(model, karate)
+    assert model.mesh == ()
+    scores.sum().backward()
+    model.eval()
+    after = model.integrate(karate.x, karate.edge_index)
+    assert after.times[1] == pytest.approx(model.mesh[0])
+    assert after.stats.evaluations < before.stats.evaluations
+    learned = forward(model, karate)
+    torch.testing.assert_close(learned, scores, rtol=0, atol=1e-3)
+
+    # It is part of the state, bit for bit, and evaluation does not change it.
+    model.save(tmp_path / "model.safetensors")
+    loaded = nn.load(tmp_path / "model.safetensors")
+    assert loaded.mesh == copy.deepcopy(model).mesh == model.mesh
+    assert torch.equal(forward(loaded, karate), learned)
+    forward(model, karate).sum().backward()
+    assert loaded.mesh == model.mesh
+    model.reset_parameters()
+    assert model.mesh == ()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dissensus.errors import InputError, SolverError
 from dissensus.solve import METHODS, Adjoint, AutogradField, Stats, StepSizeWarning, check_options, solve
-from dissensus.solve._integrate import Integrator, Method, combine
+from dissensus.solve._integrate import Integrator, Method, combine, equal_mesh
 from dissensus.solve._tableau import DOPRI5, TABLEAUS, Tableau
 
 X0 = torch.tensor([[1.0, -0.5], [0.3, 2.0]], dtype=torch.float64)
@@ -369,3 +369,73 @@ def test_a_combination_is_the_same_on_any_number_of_threads(
         torch.set_num_threads(before)
     torch.testing.assert_close(found, scale * x + sum(w * v for w, v in zip(weights, k[:count], strict=True)))
     torch.testing.assert_close(in_place, found)
+
+
+def test_an_equal_mesh_by_hand() -> None:
+    # Steps of 1 and 2 at 0.5 and 1 of the longest that the tolerance allows: 1.5 such lengths, two steps of 0.75 each.
+    assert equal_mesh([0.0, 1.0, 3.0], [0.5**5, 1.0], 5) == pytest.approx((1.5, 3.0))
+    assert equal_mesh([0.0, 2.0], [0.0], 5) == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("shares", "count"),
+    [
+        ([0.5, 0.5, 0.59], 2),
+        ([0.5, 0.5, 0.61], 3),  # two would take more than 0.8 of the longest each
+        ([0.89, 0.89], 2),  # no more than were taken
+        ([0.91, 0.91], 3),  # but for those beyond 0.9
+        ([0.0] * 29, 3),  # a step may be ten times as long as the last, eight by 0.8
+    ],
+)
+def test_steps_of_an_equal_mesh(shares: list[float], count: int) -> None:
+    mesh = equal_mesh(range(len(shares) + 1), [share**5 for share in shares], 5)
+    assert len(mesh) == count
+    assert mesh[-1] == len(shares)
+    assert all(a < b for a, b in pairwise((0.0, *mesh)))
+
+
+def relaxation(t: float, x: Tensor) -> Tensor:
+    return torch.tanh(0.9 * x.flip(1)) - x
+
+
+@pytest.mark.parametrize(("field", "t1"), [(relaxation, 5.0), (pendulum, 4.0), (waves, 6.0)])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7])
+def test_the_mesh_of_a_solution_saves_steps(field: AutogradField, t1: float, tolerance: float) -> None:
+    options = {"rtol": tolerance, "atol": tolerance}
+    first = solve(field, X0, t1, **options)
+    second = solve(field, X0, t1, mesh=first.mesh, **options)
+    assert second.stats.evaluations < first.stats.evaluations
+    # None to find the first step.
+    assert second.stats.evaluations == 1 + 6 * (second.stats.accepted + second.stats.rejected)
+    # Where steps may always be longer than the last, no error surprises.
+    if field is relaxation:
+        assert second.times == pytest.approx((0.0, *first.mesh))
+    exact = solve(field, X0, t1, rtol=1e-11, atol=1e-11).state
+    torch.testing.assert_close(second.state, exact, rtol=0, atol=100 * tolerance)
+
+
+def test_a_mesh_too_coarse_is_left() -> None:
+    options = {"rtol": 1e-8, "atol": 1e-8}
+    solution = solve(pendulum, X0, 5.0, mesh=[2.5, 5.0], **options)
+    assert solution.stats.rejected > 0
+    torch.testing.assert_close(solution.state, solve(pendulum, X0, 5.0, **options).state, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("mesh", [[0.5, 1.0], [0.5, 5.0], [3.0, 1.0], [1.0]])
+def test_a_mesh_of_another_time(mesh: list[float]) -> None:
+    solution = solve(pendulum, X0, 2.0, mesh=mesh, save_at=[0.75])
+    assert {0.75, 2.0, *(t for t in mesh if t <= 2.0)} <= set(solution.times)
+    torch.testing.assert_close(solution.state, solve(pendulum, X0, 2.0, rtol=1e-9, atol=1e-9).state, rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "dopri5"])
+def test_only_dopri5_has_a_mesh(method: str) -> None:
+    solution = solve(waves, X0, 1.0, method, step_size=0.5, mesh=[0.3, 1.0])
+    assert solution.mesh == ()
+    assert solution.times == solve(waves, X0, 1.0, method, step_size=0.5).times
+
+
+@pytest.mark.parametrize("mesh", [[-1.0], [0.0, 1.0], [math.inf], [math.nan]])
+def test_a_bad_mesh(mesh: list[float]) -> None:
+    with pytest.raises(InputError, match="positive and finite"):
+        solve(waves, X0, 1.0, mesh=mesh)

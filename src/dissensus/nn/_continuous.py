@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -101,6 +102,21 @@ class ContinuousModel(Model):
         self.rewiring = {"neighbors": rewire_neighbors, "restart": rewire_restart} if rewire else None
         self.encoder = Encoder(in_channels, hidden_channels, encoder, input_dropout, dropout)
         self.decoder = Decoder(hidden_channels, out_channels, decoder, dropout)
+        # Where the solver steps, learned from the last pass that a gradient went back through in training. Like the
+        # parameters it is saved and, until the next gradient, kept: a result does not depend on what was asked before.
+        self.mesh: tuple[float, ...] = ()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.mesh = ()
+
+    def get_extra_state(self) -> Tensor:
+        """The solver's mesh, for ``state_dict``."""
+        return self.decoder.linear.weight.new_tensor(self.mesh)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the solver's mesh from ``state_dict``."""
+        self.mesh = tuple(state.tolist())
 
     @abstractmethod
     def field(self, x0: Tensor, context: Context) -> Field:
@@ -142,7 +158,7 @@ class ContinuousModel(Model):
         """Encode and solve up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
         with self.full_precision():
             field, start = self.problem(x, edge_index, edge_weight, batch)
-            return solve(
+            solution = solve(
                 field,
                 start,
                 self.time if time is None else time,
@@ -152,8 +168,16 @@ class ContinuousModel(Model):
                 atol=self.atol,
                 gradient=self.gradient,
                 adjoint=self.adjoint,
+                mesh=self.mesh,
                 **options,
             )
+        if self.training and solution.state.requires_grad:
+            solution.state.register_hook(partial(self._learn_mesh, solution.mesh))
+        return solution
+
+    def _learn_mesh(self, mesh: tuple[float, ...], grad: Tensor) -> None:
+        # Rounded as it will be saved.
+        self.mesh = tuple(self.decoder.linear.weight.new_tensor(mesh).tolist())
 
     def forward(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,10 @@ Norm = Callable[[Tensor], float]
 
 # A step is at most so many times as long as the one before it.
 _MOST = 10.0
+# A step aims at this share of the longest that the tolerance seems to allow.
+_SAFETY = 0.9
+# So do the steps of a mesh, where that takes no more of them: unlike those found as one goes, all come as near.
+_SHARE = 0.8
 # So many passes over memory, one for each term, cost no more than a product that adds them all in one.
 _FEW = 4
 
@@ -135,10 +140,30 @@ def step_limit(t: float, method: Method, stop: float) -> SolverError:
     )
 
 
+def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> tuple[float, ...]:
+    """The ends of the fewest steps over the same time whose errors are about equal and within the tolerance.
+
+    A step of length h with r times the error that it may have could have been ``h r^(-1/order)`` long, so that around
+    it ``r^(1/order) / h`` steps are needed per unit of time. Each step of the mesh takes an equal share of their sum,
+    at most 0.8 of a step, or up to 0.9 where that would be more steps than were taken.
+
+    Args:
+        times: 0 and the ends of the steps taken.
+        errors: r of each.
+        order: of the method.
+    """
+    needed = np.cumsum([0.0, *(max(r ** (1.0 / order), _SHARE / _MOST) for r in errors)])
+    total = float(needed[-1])
+    count = max(math.ceil(total / _SAFETY), min(math.ceil(total / _SHARE), len(errors)))
+    return *np.interp(total * np.arange(1, count) / count, needed, times).tolist(), times[-1]
+
+
 class Integrator:
     """Integrates one field from time 0; ``norm`` measures the error estimate of adaptive methods.
 
-    The steps are recorded on ``tape``, with the pullbacks of their stages while it keeps them.
+    The steps are recorded on ``tape``, with the pullbacks of their stages while it keeps them. An adaptive method tries
+    steps that end at the points of ``mesh`` first; the step-size control goes on after them, or after the first of them
+    whose error is too large.
     """
 
     def __init__(
@@ -150,10 +175,13 @@ class Integrator:
         tape: Tape | None = None,
         callback: Callback | None = None,
         norm: Norm = rms,
+        mesh: Sequence[float] = (),
     ) -> None:
         self.field, self.method, self.stats = field, method, stats
         self.tape, self.callback, self.norm = tape, callback, norm
+        self.ahead = sorted(mesh, reverse=True)
         self.times = [0.0]
+        self.errors: list[float] = []  # of the accepted steps of an adaptive method, relative to the tolerance
 
     def run(self, x: Tensor, stops: Sequence[float]) -> list[Tensor]:
         """The states at the ascending times ``stops``; a step ends at each of them."""
@@ -167,7 +195,7 @@ class Integrator:
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops[-1] > 0.0:
             self._evaluate(0.0, x, 0)
-            self.h = self._initial_step(x)
+            self.h = 0.0 if self.ahead else self._initial_step(x)
         t, states, self.end = 0.0, [], stops[-1]
         for stop in stops:
             x = self._adaptive(t, x, stop) if tableau.adaptive else self._fixed(t, x, stop)
@@ -195,9 +223,12 @@ class Integrator:
         while t < stop:
             if len(self.times) > method.max_steps:
                 raise step_limit(t, method, stop)
+            while self.ahead and self.ahead[-1] <= t * (1.0 + 1e-6):
+                self.ahead.pop()
+            wanted = self.ahead[-1] - t if self.ahead else self.h
             # A step that would leave a sliver is stretched to the end.
-            last = self.h >= (stop - t) * (1.0 - 1e-6)
-            h = stop - t if last else self.h
+            last = wanted >= (stop - t) * (1.0 - 1e-6)
+            h = stop - t if last else wanted
             if not (last or h >= 1e-12 * stop):  # NaN included
                 raise underflow(t, h)
             end = stop if last else t + h
@@ -207,6 +238,7 @@ class Integrator:
             if ratio <= 1.0:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
+                self.errors.append(ratio)
                 x = self._finish(t, h, x, new, end)
                 t, last_value = end, self.stages.k[tableau.stages]
                 if end < self.end:
@@ -216,6 +248,7 @@ class Integrator:
             else:
                 self.stats.rejected += 1
                 self.pullbacks.clear()
+                self.ahead.clear()
                 self.h = self._next(h, ratio)
         return x
 
@@ -267,12 +300,12 @@ class Integrator:
         return new
 
     def _next(self, h: float, ratio: float) -> float:
-        # h 0.9 ratio^(-1/order), at least a fifth and at most ten times; an accepted step never shrinks.
+        # h safety ratio^(-1/order), at least a fifth and at most ten times; an accepted step never shrinks.
         if not math.isfinite(ratio):
             return 0.2 * h
         if ratio == 0.0:
             return _MOST * h
-        return h * min(_MOST, max(0.9 * ratio ** (-1.0 / self.method.tableau.order), 1.0 if ratio <= 1.0 else 0.2))
+        return h * min(_MOST, max(_SAFETY * ratio ** (-1.0 / self.method.tableau.order), 1.0 if ratio <= 1.0 else 0.2))
 
     def _initial_step(self, x: Tensor) -> float:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
