@@ -380,11 +380,15 @@ def test_an_equal_mesh_by_hand() -> None:
 @pytest.mark.parametrize(
     ("shares", "count"),
     [
-        ([0.5, 0.5, 0.59], 2),
-        ([0.5, 0.5, 0.61], 3),  # two would take more than 0.8 of the longest each
-        ([0.89, 0.89], 2),  # no more than were taken
-        ([0.91, 0.91], 3),  # but for those beyond 0.9
-        ([0.0] * 29, 3),  # a step may be ten times as long as the last, eight by 0.8
+        ([0.69], 1),
+        ([0.71], 2),
+        ([0.5, 0.5, 0.59], 2),  # of two steps each at most 0.8 of the longest
+        ([0.5, 0.5, 0.61], 3),
+        ([0.849] * 4, 4),
+        ([0.851] * 4, 5),
+        ([0.889] * 20, 20),
+        ([0.891] * 20, 21),
+        ([0.0] * 27, 3),  # a step may be ten times as long as the last, nine by 0.9
     ],
 )
 def test_steps_of_an_equal_mesh(shares: list[float], count: int) -> None:

@@ -25,8 +25,8 @@ Norm = Callable[[Tensor], float]
 _MOST = 10.0
 # A step aims at this share of the longest that the tolerance seems to allow.
 _SAFETY = 0.9
-# So do the steps of a mesh, where that takes no more of them: unlike those found as one goes, all come as near.
-_SHARE = 0.8
+# How much of a step a mesh has to spare: the fewer and longer its steps, the less sure are their errors.
+_SPARE = 0.2
 # So many passes over memory, one for each term, cost no more than a product that adds them all in one.
 _FEW = 4
 
@@ -144,17 +144,17 @@ def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> t
     """The ends of the fewest steps over the same time whose errors are about equal and within the tolerance.
 
     A step of length h with r times the error that it may have could have been ``h r^(-1/order)`` long, so that around
-    it ``r^(1/order) / h`` steps are needed per unit of time. Each step of the mesh takes an equal share of their sum,
-    at most 0.8 of a step, or up to 0.9 where that would be more steps than were taken.
+    it ``r^(1/order) / h`` steps are needed per unit of time. Each step of the mesh takes an equal share of their sum:
+    of n steps at most 0.9 - 0.2/n.
 
     Args:
         times: 0 and the ends of the steps taken.
         errors: r of each.
         order: of the method.
     """
-    needed = np.cumsum([0.0, *(max(r ** (1.0 / order), _SHARE / _MOST) for r in errors)])
+    needed = np.cumsum([0.0, *(max(r ** (1.0 / order), _SAFETY / _MOST) for r in errors)])
     total = float(needed[-1])
-    count = max(math.ceil(total / _SAFETY), min(math.ceil(total / _SHARE), len(errors)))
+    count = math.ceil((total + _SPARE) / _SAFETY)
     return *np.interp(total * np.arange(1, count) / count, needed, times).tolist(), times[-1]
 
 
