@@ -62,6 +62,10 @@ class ContinuousModel(Model):
             weights multiply the attention before it is normalised.
         rewire_neighbors: entries that a node keeps.
         rewire_restart: restart probability of the diffusion.
+
+    Attributes:
+        mesh: the ends of the steps that ``dopri5`` tries first, learned from the last pass in training that a gradient
+            went back through; empty before, and for the other methods. It is saved with the parameters.
     """
 
     def __init__(

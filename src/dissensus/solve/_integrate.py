@@ -141,7 +141,7 @@ def step_limit(t: float, method: Method, stop: float) -> SolverError:
 
 
 def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> tuple[float, ...]:
-    """The ends of the fewest steps over the same time whose errors are about equal and within the tolerance.
+    """The ends of few steps over the same time whose errors are about equal and within the tolerance.
 
     A step of length h with r times the error that it may have could have been ``h r^(-1/order)`` long, so that around
     it ``r^(1/order) / h`` steps are needed per unit of time. Each step of the mesh takes an equal share of their sum:

@@ -53,8 +53,8 @@ class Solution:
         times: 0 and the end of every accepted step.
         stats: evaluations and steps; the backward pass adds its own when it runs.
         saved: the states at ``save_at``, [len(save_at), *x0.shape]; empty without.
-        mesh: of ``dopri5``, the ends of the fewest steps that would have kept the tolerance, in hindsight: where to
-            step in the next problem of the kind. Empty for the other methods.
+        mesh: of ``dopri5``, the ends of few steps that would have kept the tolerance, all with about the same error, in
+            hindsight: where to step in the next problem of the kind. Empty for the other methods.
     """
 
     state: Tensor
@@ -93,7 +93,7 @@ def solve(
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the adaptive methods.
         mesh: times at which the steps of ``dopri5`` end if their errors allow it: the ``mesh`` of the solution of a
-            like problem. Without, it finds its steps as it goes, which takes more of them.
+            like problem. Without, it finds its steps as it goes, which mostly takes more of them.
         gradient: ``discrete``, the exact derivative of the steps taken, without an autograd graph; ``autograd``, the
             same by plain backpropagation through the solver (torchdiffeq's methods know only this one of the two);
             ``adjoint``, the adjoint equation integrated back in time: memory of one state, and an error of its own.
