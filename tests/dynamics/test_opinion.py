@@ -34,11 +34,19 @@ def stochastic_field(source: Tensor | float, u_share: float = 1.0, d: float = 1.
     return Opinion(pattern, values, options, source, damping=d, attention=u, self_reinforcement=alpha)
 
 
-@pytest.fixture(params=["loops", "no loops", "fallback"])
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products made of a row or two at a time, as those of large graphs are of more."""
+    for name in ("_CACHED", "_PIECE", "_HELD"):
+        monkeypatch.setattr(_pattern, name, 0 if name == "_CACHED" else 5 * 4 * K)
+
+
+@pytest.fixture(params=["loops", "no loops", "fallback", "pieces"])
 def pattern(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pattern:
-    """With the whole diagonal, without, and without MKL."""
+    """With the whole diagonal, without, without MKL, and in pieces."""
     if request.param == "fallback":
         monkeypatch.setattr(_pattern, "_MKL", False)
+    if request.param == "pieces":
+        in_pieces(monkeypatch)
     return make_pattern(request.param == "loops")
 
 
@@ -176,6 +184,27 @@ def test_gradients_of_the_sigmoid_form_of_tanh(kind: str, monkeypatch: pytest.Mo
     assert fast.inner != 1.0
     monkeypatch.setattr(module, "saturation_named", lambda *_: fast)
     check_gradients(make_pattern(), parts(**TENSORS[kind]), "tanh", (2, 3) if kind == "options by graph" else ())
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_pieces_in_single_precision(kind: str, self_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = make_pattern(self_loops)
+    given = parts(**TENSORS[kind]) | {"values": normal(pattern.entries)}
+    single = {k: v.float().requires_grad_() if isinstance(v, Tensor) else v for k, v in given.items()}
+    field = Opinion(pattern, **single, sizes=(2, 3) if kind == "options by graph" else ())
+    x, g = normal(N, K, seed=9).float(), normal(N, K, seed=10).float()
+
+    def everything() -> list[Tensor]:
+        grads = [torch.zeros_like(p) for p in field.parameters]
+        value, pullback = field.vjp(0.0, x)
+        return [value, field(0.0, x), pullback(g, grads, None), pullback(g, (), torch.empty_like(g)), *grads]
+
+    whole = everything()
+    in_pieces(monkeypatch)
+    assert len(pattern.T.pieces(5)) > 2
+    for one, other in zip(whole, everything(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_are_added_to_what_is_there() -> None:

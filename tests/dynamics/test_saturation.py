@@ -34,7 +34,11 @@ def test_value_and_slope(name: str, form: torch.dtype) -> None:
     (slope,) = torch.autograd.grad(LITERAL[name](z).sum(), z)
     argument = s.inner * z.detach()
     value = s.kernel(argument.clone())
-    pulled = s.outer * s.inner * s.pull(torch.ones_like(value), value, argument if s.keeps_argument else None)
+    pulled = (
+        s.outer
+        * s.inner
+        * s.pull(torch.ones_like(value), value, argument if s.keeps_argument else None, torch.empty_like(value))
+    )
     torch.testing.assert_close(pulled, slope, rtol=1e-12, atol=1e-14)
 
 

@@ -3,7 +3,21 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from dissensus.graph import Pattern, _pattern, build, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
+from dissensus.graph import (
+    Pattern,
+    _pattern,
+    build,
+    inner,
+    product,
+    product_vjp,
+    products,
+    products_vjp,
+    row_normalize,
+    row_softmax,
+    row_sums,
+    sddmm,
+    spmm,
+)
 
 
 def make(rows: int = 5, columns: int = 4, seed: int = 0) -> tuple[Pattern, Tensor, Tensor]:
@@ -81,6 +95,65 @@ def test_product_may_write_to_what_it_adds(path: str) -> None:
     x, a = normal(4, 3), normal(5, 3, seed=2)
     expected = dense @ x + a
     torch.testing.assert_close(product(pattern, values, x, add=a, out=a), expected)
+
+
+@pytest.fixture(params=[1, 7, 40, 10**6])
+def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """No factor fits in the cache; so many rows and entries, of 12 bytes, in a piece."""
+    for name, value in (("_CACHED", 0), ("_PIECE", 12 * request.param), ("_HELD", 12 * request.param)):
+        monkeypatch.setattr(_pattern, name, value)
+    return int(request.param)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_in_pieces(path: str, piece: int, dtype: torch.dtype) -> None:
+    pattern, values, dense = make(30, 20)
+    # The last rows are empty, and with them the last pieces.
+    pattern, dense = Pattern(pattern.row, pattern.col, (40, 20)), torch.nn.functional.pad(dense, (0, 0, 0, 10))
+    values, dense, x, a, g = (v.to(dtype) for v in (values, dense, normal(20, 3), normal(40, 3), normal(40, 3, seed=3)))
+    torch.testing.assert_close(product(pattern, values, x), dense @ x)
+    torch.testing.assert_close(product(pattern, values, x, add=a), dense @ x + a)
+    parts = list(products(pattern, values, x, add=a))
+    assert (len(parts) > 1) == (path == "fast" and piece < 1000)
+    torch.testing.assert_close(torch.cat([part for _, part in parts]), dense @ x + a)
+    torch.testing.assert_close(torch.cat([a[rows] for rows, _ in parts]), a)
+
+    values_t, b = pattern.transposed(values), normal(20, 3, seed=4).to(dtype)
+    by_values = torch.ones_like(values)
+    expected = 1.0 + (g @ x.T)[pattern.row, pattern.col]
+    out = torch.empty_like(x)
+    assert product_vjp(pattern, values_t, x, g, by_values, out=out) is out
+    torch.testing.assert_close(out, dense.T @ g)
+    torch.testing.assert_close(by_values, expected)
+    torch.testing.assert_close(product_vjp(pattern, values_t, x, g, None), dense.T @ g)
+    by_values = torch.ones_like(values)
+    parts = list(products_vjp(pattern, values_t, x, g, by_values, add=b))
+    torch.testing.assert_close(torch.cat([part for _, part in parts]), dense.T @ g + b)
+    torch.testing.assert_close(by_values, expected)
+
+
+def test_pieces_cover_the_rows() -> None:
+    pattern, _, _ = make(30, 20)
+    for size in (0, 1, 5, 64, 10**6):
+        pieces = pattern.pieces(size)
+        assert pieces is pattern.pieces(size)
+        assert [i for piece in pieces for i in range(30)[piece.rows]] == list(range(30))
+        assert [e for piece in pieces for e in range(pattern.entries)[piece.entries]] == list(range(pattern.entries))
+        for piece in pieces:
+            assert torch.equal(piece.pattern.row + piece.rows.start, pattern.row[piece.entries])
+            assert torch.equal(piece.pattern.col, pattern.col[piece.entries])
+            assert torch.equal(piece.near.rowptr, piece.pattern.rowptr)
+    assert len(pattern.pieces(10**6)) == 1
+    entries = torch.arange(pattern.entries)
+    assert torch.equal(pattern.transposed(entries)[pattern.transposed_back], entries)
+
+
+def test_bags_agree_with_the_product_of_the_library() -> None:
+    generator = torch.Generator().manual_seed(0)
+    graph = build(torch.randint(300, (2, 3000), generator=generator), 300)
+    values, x = torch.randn(graph.pattern.entries, generator=generator), torch.randn(300, 80, generator=generator)
+    reference = torch.sparse.mm(graph.pattern.matrix(values), x)
+    torch.testing.assert_close(product(graph.pattern, values, x), reference)
 
 
 def test_gathered_inner_products_in_pieces() -> None:

@@ -143,14 +143,16 @@ def test_memory_does_not_depend_on_the_iterations(iteration: str) -> None:
 
 
 def test_adjoint_iterations_leave_the_parameters_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dissensus.dynamics import Opinion
+    from dissensus.dynamics import _opinion
 
     accumulated = []
-    original = Opinion._accumulate
-    monkeypatch.setattr(Opinion, "_accumulate", lambda *given: accumulated.append(1) or original(*given))
+    for owner, name in ((_opinion._Mixing, "add_gradient"), (_opinion.Opinion, "_add_coefficients")):
+        original = getattr(owner, name)
+        counted = lambda *given, name=name, original=original: accumulated.append(name) or original(*given)  # noqa: E731
+        monkeypatch.setattr(owner, name, counted)
     found = make().equilibrium(features(), EDGES)
     found.state.sum().backward()
-    assert len(accumulated) == 1
+    assert sorted(accumulated) == ["_add_coefficients", "add_gradient"]
     assert found.stats.backward_evaluations > 5
 
 

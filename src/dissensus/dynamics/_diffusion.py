@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dissensus.graph import Pattern, inner, product
+from dissensus.graph import Pattern, product, product_vjp
 from dissensus.solve import Core, Field, Pullback, Split
 
 Coefficient = Tensor | float
@@ -107,7 +107,8 @@ class ReactionDiffusion(Field):
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
                 self._accumulate(grads, g, x)
-            by_x = product(self.pattern.T, self.exchange_t, g, out=out)
+            by_values = grads[0] if grads and self._given[0].requires_grad else None
+            by_x = product_vjp(self.pattern, self.exchange_t, x, g, by_values, out=out)
             _add(by_x, self.linear, g)
             if not _is_zero(self.quadratic) or not _is_zero(self.cubic):
                 weighted = g * x
@@ -118,11 +119,8 @@ class ReactionDiffusion(Field):
         return self.unforced(x, out), pullback
 
     def _accumulate(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
-        values, source, *coefficients = self._given
-        total = iter(grads)
-        by_values = next(total)
-        if isinstance(values, Tensor) and values.requires_grad:
-            inner(self.pattern, g, x, out=by_values)
+        _, source, *coefficients = self._given
+        total = iter(grads[1:])
         if source is not None:
             next(total)
         for power, coefficient in enumerate(coefficients, start=1):

@@ -117,7 +117,7 @@ class Flow:
         drive = self.attention * self.mix(x)
         z = torch.from_numpy(u * drive)
         kernel = self.saturation.kernel(z.clone())
-        slope = self.saturation.pull(torch.ones_like(z), kernel, z).numpy()
+        slope = self.saturation.pull(torch.ones_like(z), kernel, z, torch.empty_like(z)).numpy()
         f = kernel.numpy() + s * self.input - self.damping * x
         return Value(f, slope * (u * self.attention), slope * drive)
 

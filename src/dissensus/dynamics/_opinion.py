@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dissensus._memory import empty_like
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
-from dissensus.graph import Pattern, inner, product
+from dissensus.graph import Pattern, products, products_vjp
 from dissensus.solve import Core, Field, Pullback, Split
 
 
@@ -61,7 +62,7 @@ class Opinion(Field):
         if self.has_diagonal:
             self.communication = self.communication.index_add(0, pattern.diagonal, values.new_ones(pattern.shape[0]))
         self.communication_t = pattern.transposed(self.communication)
-        self.damping, self.alpha = _detached(damping), _detached(self_reinforcement)
+        self.damping = _detached(damping)
         self.saturation = saturation_named(saturation, values.dtype, values.device)
         if self.saturation.inner != 1.0 and isinstance(source, Tensor) and source.dtype != torch.float32:
             self.saturation = saturation_named(saturation, source.dtype, source.device)
@@ -69,6 +70,7 @@ class Opinion(Field):
         self.attention = _detached(attention)
         self.folded = self.saturation.inner * (self.attention if isinstance(self.attention, float) else 1.0)
         self.mixing = _Mixing(_detached(options), self.folded, tuple(sizes))
+        self.own = (_detached(self_reinforcement) - 1.0) * self.folded
         self.source = _detached(source) + self.saturation.shift
         self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
         self._given = named
@@ -106,50 +108,60 @@ class Opinion(Field):
     def saturated(self, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The saturation's kernel K of its argument, all of the field but its affine terms."""
         if self._y.shape != x.shape:
-            self._y = torch.empty_like(x)
-        _, z = self._argument(x, self._y, torch.empty_like(x) if out is None else out)
-        if isinstance(self.attention, Tensor):
-            z.mul_(self.attention)
-        return self._kernel(z, z)
+            self._y = empty_like(x)
+        return self._saturate(x, self._y, empty_like(x) if out is None else out)
 
     def saturated_vjp(self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0) -> tuple[Tensor, Pullback]:
         """K, and the pullback of ``gain K``, which holds on to K."""
-        out = torch.empty_like(x) if out is None else out
-        per_agent = isinstance(self.attention, Tensor)
-        apart = per_agent or self.saturation.keeps_argument
-        y, plain = self._argument(x, torch.empty_like(x), torch.empty_like(x) if apart else out)
-        z = plain * self.attention if per_agent else plain
-        k = self._kernel(z, out)
-        argument = z if self.saturation.keeps_argument else None
+        attention = self.attention if isinstance(self.attention, Tensor) else None
+        y = empty_like(x)
+        z = empty_like(x) if attention is not None or self.saturation.keeps_argument else None
+        k = self._saturate(x, y, empty_like(x) if out is None else out, z)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            # h = gain g K'(z)
-            h = self.saturation.pull(g, k, argument)
+            # h = gain g K'(u z)
+            argument = z if z is None or attention is None else z * attention
+            h = self.saturation.pull(g, k, argument, empty_like(g))
             if gain != 1.0:
                 h.mul_(gain)
-            scaled = h * self.attention if per_agent else h
-            # q = (A_a + I)' h
-            q = product(self.pattern.T, self.communication_t, scaled, add=None if self.has_diagonal else scaled)
+            scaled = h if attention is None else h * attention
+            by_x = empty_like(g) if out is None else out
+            by_values, by_options = self._matrix_gradients(grads)
+            add = None if self.has_diagonal else scaled
+            # q = (A_a + I)' h,  x' = q (A_o + I) + (alpha - 1) h
+            parts = products_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add)
+            if self.mixing.sizes:
+                parts = iter([(slice(None), torch.cat([part for _, part in parts]))])
+            for rows, q in parts:
+                if by_options is not None:
+                    self.mixing.add_gradient(x[rows], q, by_options)
+                self.mixing.apply_transposed(q, by_x[rows])
+                self._add_own(by_x[rows], scaled, rows)
             if grads:
-                self._accumulate(grads, x, y, h, scaled, q, plain if per_agent else None)
-            by_x = self.mixing.apply_transposed(q, torch.empty_like(q) if out is None else out)
-            if isinstance(self.alpha, Tensor):
-                by_x.addcmul_((self.alpha - 1.0) * self.folded, scaled)
-            elif self.alpha != 1.0:
-                by_x.add_(scaled, alpha=(self.alpha - 1.0) * self.folded)
+                self._add_coefficients(grads, x, h, scaled, z)
             return by_x
 
         return k, pullback
 
-    def _argument(self, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    def _saturate(self, x: Tensor, y: Tensor, k: Tensor, argument: Tensor | None = None) -> Tensor:
+        """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents."""
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
-        y = self.mixing.apply(x, y)
-        z = product(self.pattern, self.communication, y, add=None if self.has_diagonal else y, out=z)
-        if isinstance(self.alpha, Tensor):
-            z.addcmul_((self.alpha - 1.0) * self.folded, x)
-        elif self.alpha != 1.0:
-            z.add_(x, alpha=(self.alpha - 1.0) * self.folded)
-        return y, z
+        self.mixing.apply(x, y)
+        for rows, z in products(self.pattern, self.communication, y, add=None if self.has_diagonal else y):
+            self._add_own(z, x, rows)
+            if argument is not None:
+                argument[rows] = z
+            if isinstance(self.attention, Tensor):
+                z.mul_(self.attention.expand_as(x)[rows])
+            self._kernel(z, k[rows])
+        return k
+
+    def _add_own(self, part: Tensor, x: Tensor, rows: slice) -> None:
+        # (alpha - 1) X, with the folded factor
+        if isinstance(self.own, Tensor):
+            part.addcmul_(self.own.expand_as(x)[rows], x[rows])
+        elif self.own:
+            part.add_(x[rows], alpha=self.own)
 
     def _kernel(self, z: Tensor, out: Tensor) -> Tensor:
         if self.saturation.kernel in (torch.sigmoid, torch.tanh):
@@ -178,33 +190,24 @@ class Opinion(Field):
         if isinstance(damping, Tensor):
             next(total).sub_((g * x).sum_to_size(damping.shape))
 
-    def _accumulate(
-        self,
-        grads: Sequence[Tensor],
-        x: Tensor,
-        y: Tensor,
-        h: Tensor,
-        scaled: Tensor,
-        q: Tensor,
-        z: Tensor | None,
+    def _matrix_gradients(self, grads: Sequence[Tensor]) -> tuple[Tensor | None, Tensor | None]:
+        """Where the gradients of the two matrices are summed; None for what needs none."""
+        values, options = self._given[:2]
+        by_values = grads[0] if grads and values.requires_grad else None
+        by_options = grads[1] if grads and isinstance(options, Tensor) and options.requires_grad else None
+        return by_values, by_options
+
+    def _add_coefficients(
+        self, grads: Sequence[Tensor], x: Tensor, h: Tensor, scaled: Tensor, z: Tensor | None
     ) -> None:
-        values, options, source, damping, attention, alpha = self._given
-        total = iter(grads)
-        by_values = next(total)
-        if values.requires_grad:
-            inner(self.pattern, scaled, y, out=by_values)
-        if isinstance(options, Tensor):
-            by_options = next(total)
-            if options.requires_grad:
-                self.mixing.add_gradient(x, q, by_options)
-        for affine in (source, damping):
-            if isinstance(affine, Tensor):
-                next(total)
+        """Adds the gradients of attention and self-reinforcement, the last two of the parameters."""
+        total = reversed(grads)
+        attention, alpha = self._given[4:]
+        if isinstance(alpha, Tensor):
+            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
         if isinstance(attention, Tensor):
             assert z is not None
             next(total).add_((h * z).sum_to_size(attention.shape))
-        if isinstance(alpha, Tensor):
-            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
 
 
 class _Mixing:

@@ -17,14 +17,15 @@ class Saturation:
 
     Attributes:
         kernel: K, in place where it can; returns the kernel's value.
-        pull: ``(g, k, z) -> g K'``, from the cotangent g, the kernel's value k and its argument z.
+        pull: ``(g, k, z, out) -> g K'``, from the cotangent g, the kernel's value k and its argument z; written to
+            ``out`` unless it is g itself.
         keeps_argument: whether ``pull`` needs z; without, K is computed in place of its argument.
         inner, outer, shift: the affine maps.
         odd: S is odd with S(0) = 0, S'(0) = 1 and S'''(0) != 0, as nonlinear opinion dynamics asks.
     """
 
     kernel: Callable[[Tensor], Tensor]
-    pull: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    pull: Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
     keeps_argument: bool = False
     inner: float = 1.0
     outer: float = 1.0
@@ -36,25 +37,35 @@ class Saturation:
         return self.outer * self.kernel(z * self.inner) + self.shift
 
 
-def _pull_gelu(g: Tensor, k: Tensor, z: Tensor | None) -> Tensor:
-    return torch.ops.aten.gelu_backward(g, z)
+def _pull_gelu(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    return torch.ops.aten.gelu_backward.grad_input(g, z, grad_input=out)
 
 
-def _pull_arctan(g: Tensor, k: Tensor, z: Tensor | None) -> Tensor:
+def _pull_arctan(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    # g / (1 + z^2)
     assert z is not None
-    return g / (1.0 + z * z)
+    return torch.div(g, torch.mul(z, z, out=out).add_(1.0), out=out)
 
 
 def _softsign(z: Tensor) -> Tensor:
     return z / (1.0 + z.abs())
 
 
-def _pull_sigmoid(g: Tensor, k: Tensor, z: Tensor | None) -> Tensor:
-    return torch.ops.aten.sigmoid_backward(g, k)
+def _pull_softsign(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    # g (1 - |k|)^2
+    return torch.abs(k, out=out).neg_().add_(1.0).square_().mul_(g)
 
 
-def _pull_tanh(g: Tensor, k: Tensor, z: Tensor | None) -> Tensor:
-    return torch.ops.aten.tanh_backward(g, k)
+def _pull_relu(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    return torch.ops.aten.threshold_backward.grad_input(g, k, 0.0, grad_input=out)
+
+
+def _pull_sigmoid(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    return torch.ops.aten.sigmoid_backward.grad_input(g, k, grad_input=out)
+
+
+def _pull_tanh(g: Tensor, k: Tensor, z: Tensor | None, out: Tensor) -> Tensor:
+    return torch.ops.aten.tanh_backward.grad_input(g, k, grad_input=out)
 
 
 _TANH = Saturation(torch.tanh, _pull_tanh, odd=True)
@@ -63,12 +74,12 @@ _TANH_BY_SIGMOID = Saturation(torch.sigmoid, _pull_sigmoid, inner=2.0, outer=2.0
 
 _SATURATIONS = {
     "tanh": _TANH,
-    "softsign": Saturation(_softsign, lambda g, k, z: g * (1.0 - k.abs()).square(), odd=True),
+    "softsign": Saturation(_softsign, _pull_softsign, odd=True),
     "arctan": Saturation(torch.atan, _pull_arctan, keeps_argument=True, odd=True),
     "sigmoid": Saturation(torch.sigmoid, _pull_sigmoid),
-    "relu": Saturation(torch.relu, lambda g, k, z: g * (k > 0)),
+    "relu": Saturation(torch.relu, _pull_relu),
     "gelu": Saturation(torch.nn.functional.gelu, _pull_gelu, keeps_argument=True),
-    "linear": Saturation(lambda z: z, lambda g, k, z: g),
+    "linear": Saturation(lambda z: z, lambda g, k, z, out: g),
 }
 
 SATURATIONS = tuple(_SATURATIONS)

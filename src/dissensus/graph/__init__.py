@@ -2,7 +2,19 @@
 
 from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
 from dissensus.graph._features import SparseFeatures, check_normalize, dropout, features
-from dissensus.graph._pattern import Pattern, inner, product, row_normalize, row_softmax, row_sums, sddmm, spmm
+from dissensus.graph._pattern import (
+    Pattern,
+    inner,
+    product,
+    product_vjp,
+    products,
+    products_vjp,
+    row_normalize,
+    row_softmax,
+    row_sums,
+    sddmm,
+    spmm,
+)
 from dissensus.graph._rewire import check_rewiring, rewire
 
 __all__ = [
@@ -18,6 +30,9 @@ __all__ = [
     "features",
     "inner",
     "product",
+    "product_vjp",
+    "products",
+    "products_vjp",
     "rewire",
     "row_normalize",
     "row_softmax",

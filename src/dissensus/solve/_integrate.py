@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dissensus._memory import empty_like
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
 from dissensus.solve._tableau import Row, Tableau, Weights
@@ -93,7 +94,7 @@ class Stages:
         self.split, self.tableau, self.drive = split, tableau, split.drive
         # With several stages the drive lies before their values: it then costs no pass of its own.
         first = int(self.drive is not None and tableau.stages > 1)
-        self.stacked = x.new_empty((first + tableau.stages + tableau.adaptive, *x.shape))
+        self.stacked = empty_like(x, first + tableau.stages + tableau.adaptive)
         self.k = self.stacked[first:]
         if first and self.drive is not None:
             self.stacked[0].copy_(self.drive)
@@ -189,8 +190,8 @@ class Integrator:
         self.split = split_for(self.field, x)
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
         self.stages, self.held = Stages(self.split, tableau, x), False
-        self.stage = torch.empty_like(x)
-        self.scale, self.atol = torch.empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
+        self.stage = empty_like(x)
+        self.scale, self.atol = empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops[-1] > 0.0:
@@ -271,11 +272,11 @@ class Integrator:
             self.pullbacks.append(self.first)
         for i in range(1, tableau.stages):
             # A stage's input outlives the step only where pullbacks are kept.
-            buffer = torch.empty_like(x) if self.keep else self.stage
+            buffer = empty_like(x) if self.keep else self.stage
             pullback = self._evaluate(t + tableau.c[i] * h, self.stages.combine(x, rows[i], buffer), i)
             if pullback is not None:
                 self.pullbacks.append(pullback)
-        return self.stages.combine(x, rows[-1], torch.empty_like(x))
+        return self.stages.combine(x, rows[-1], empty_like(x))
 
     def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
         self.stats.evaluations += 1
@@ -345,7 +346,7 @@ def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
 
 def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step], x: Tensor) -> Tensor:
     """The state after ``steps`` from the state x, bit for bit as it was when they were taken."""
-    split, buffer = split_for(field, x), torch.empty_like(x)
+    split, buffer = split_for(field, x), empty_like(x)
     stages = Stages(split, tableau, x)
     for step in steps:
         stats.backward_evaluations += tableau.stages
@@ -353,7 +354,7 @@ def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step],
         for i in range(tableau.stages):
             inputs = stages.combine(x, rows[i], buffer) if i else x
             split.core(step.t + tableau.c[i] * step.h, inputs, stages.k[i])
-        x = stages.combine(x, rows[-1], torch.empty_like(x))
+        x = stages.combine(x, rows[-1], empty_like(x))
     return x
 
 
@@ -379,8 +380,8 @@ def step_vjp(
     pullbacks = pullbacks or _stage_pullbacks(split, tableau, stats, step, x)
     *rows, new = Weights.of(tableau, step.h, split.gain, split.decay).stages
     stats.backward_evaluations += len(rows)
-    by_stage = x.new_empty((len(rows), *x.shape))
-    g = torch.empty_like(cotangent)
+    by_stage = empty_like(x, len(rows))
+    g = empty_like(cotangent)
     for i in reversed(range(len(rows))):
         column = [row.values[i] for row in rows[i + 1 :]]
         if column:
@@ -392,7 +393,7 @@ def step_vjp(
         by_drive = grads[split.index].add_(cotangent, alpha=new.drive)
         if len(rows) > 1:
             combine(by_drive, by_stage, [row.drive for row in rows], by_drive)
-    return combine(cotangent, by_stage, [row.state for row in rows], torch.empty_like(cotangent), scale=new.state)
+    return combine(cotangent, by_stage, [row.state for row in rows], empty_like(cotangent), scale=new.state)
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
@@ -400,6 +401,6 @@ def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x
     rows = stages.weights(step.h).stages
     stats.backward_evaluations += tableau.stages
     for i in range(tableau.stages):
-        inputs = stages.combine(x, rows[i], torch.empty_like(x)) if i else x
+        inputs = stages.combine(x, rows[i], empty_like(x)) if i else x
         pullbacks.append(split.core.vjp(step.t + tableau.c[i] * step.h, inputs, stages.k[i])[1])
     return pullbacks

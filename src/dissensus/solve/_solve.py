@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from dissensus._memory import empty_like
 from dissensus.errors import InputError, one_of
 from dissensus.solve._field import AutogradField, Field, Pullback
 from dissensus.solve._integrate import Callback, Integrator, Method, Stats, advance, counted, equal_mesh, rms, step_vjp
@@ -313,7 +314,7 @@ class _Backward(Field):
         return max(rms(error[:size]), rms(error[size : 2 * size]), rms(error[2 * size :]))
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        out = torch.empty_like(x) if out is None else out
+        out = empty_like(x) if out is None else out
         state, adjoint, _ = self.unpack(x)
         by_state, by_adjoint, by_parameter = self.unpack(out)
         for total in by_parameter:

@@ -127,7 +127,11 @@ def vec(x: Tensor) -> Tensor:
 
 def _slope(saturation: str, z: Tensor) -> Tensor:
     function = dynamics.saturation(saturation)
-    return function.outer * function.inner * function.pull(torch.ones_like(z), function.kernel(z.clone()), z)
+    return (
+        function.outer
+        * function.inner
+        * function.pull(torch.ones_like(z), function.kernel(z.clone()), z, torch.empty_like(z))
+    )
 
 
 def settings(nodes: int = 24, seed: int = 0) -> list[Setting]:
