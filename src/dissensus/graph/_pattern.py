@@ -253,7 +253,8 @@ def _collect(parts: Iterator[tuple[slice, Tensor]], rows: int, like: Tensor, out
     """The parts as one tensor of so many rows."""
     for place, part in parts:
         if out is None and part.shape[0] == rows:
-            return part
+            out = part
+            continue
         out = empty_like(like, rows=rows) if out is None else out
         out[place] = part
     assert out is not None
