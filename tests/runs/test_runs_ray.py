@@ -35,8 +35,9 @@ def test_a_killed_node_costs_only_its_unfinished_runs(tmp_path):
     answer = _answer(str(HERE / "runs_cluster.py"), str(tmp_path / "runs.db"))
     assert answer["squares"] == [x * x for x in range(12)]
     assert answer["calls"] == 12
-    # Both nodes had a part in it.
+    # Both nodes had a part in it, and one of them died before the end.
     assert answer["processes"] >= 2
+    assert 4 <= answer["killed"][0] < 12
     assert answer["failing"] == [None, "ValueError: 1 is odd"]
     assert answer["dying"] == [None, "the Ray worker died (WorkerCrashedError), 4 times in a row"]
     assert answer["again"] == 0
