@@ -143,6 +143,7 @@ def test_pieces_cover_the_rows() -> None:
         assert [i for piece in pieces for i in range(30)[piece.rows]] == list(range(30))
         assert [e for piece in pieces for e in range(pattern.entries)[piece.entries]] == list(range(pattern.entries))
         for piece in pieces:
+            assert piece.rows.start < piece.rows.stop
             assert torch.equal(piece.pattern.row + piece.rows.start, pattern.row[piece.entries])
             assert torch.equal(piece.pattern.col, pattern.col[piece.entries])
             assert torch.equal(piece.near.rowptr, piece.pattern.rowptr)

@@ -19,7 +19,7 @@ class Saturation:
         kernel: K, in place where it can; returns the kernel's value.
         pull: ``(g, k, z, out) -> g K'``, from the cotangent g, the kernel's value k and its argument z; written to
             ``out`` unless it is g itself.
-        keeps_argument: whether ``pull`` needs z; without, K is computed in place of its argument.
+        keeps_argument: whether ``pull`` needs z.
         inner, outer, shift: the affine maps.
         odd: S is odd with S(0) = 0, S'(0) = 1 and S'''(0) != 0, as nonlinear opinion dynamics asks.
     """
