@@ -133,6 +133,10 @@ def test_products_in_pieces(path: str, piece: int, dtype: torch.dtype) -> None:
     parts = list(products_vjp(pattern, values_t, x, g, by_values, add=b))
     torch.testing.assert_close(torch.cat([part for _, part in parts]), dense.T @ g + b)
     torch.testing.assert_close(by_values, expected)
+    by_values = torch.ones_like(values)
+    parts = list(products_vjp(pattern, values_t, x, g, by_values, add=b, scale=3.0))
+    torch.testing.assert_close(torch.cat([part for _, part in parts]), 3.0 * (dense.T @ g + b))
+    torch.testing.assert_close(by_values, 1.0 + 3.0 * (expected - 1.0))
 
 
 def test_pieces_cover_the_rows() -> None:

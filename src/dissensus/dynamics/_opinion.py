@@ -119,26 +119,24 @@ class Opinion(Field):
         k = self._saturate(x, y, empty_like(x) if out is None else out, z)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            # h = gain g K'(u z)
+            # h = g K'(u z)
             argument = z if z is None or attention is None else z * attention
             h = self.saturation.pull(g, k, argument, empty_like(g))
-            if gain != 1.0:
-                h.mul_(gain)
             scaled = h if attention is None else h * attention
             by_x = empty_like(g) if out is None else out
             by_values, by_options = self._matrix_gradients(grads)
             add = None if self.has_diagonal else scaled
-            # q = (A_a + I)' h,  x' = q (A_o + I) + (alpha - 1) h
-            parts = products_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add)
+            # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
+            parts = products_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add, scale=gain)
             if self.mixing.sizes:
                 parts = iter([(slice(None), torch.cat([part for _, part in parts]))])
             for rows, q in parts:
                 if by_options is not None:
                     self.mixing.add_gradient(x[rows], q, by_options)
                 self.mixing.apply_transposed(q, by_x[rows])
-                self._add_own(by_x[rows], scaled, rows)
+                self._add_own(by_x[rows], scaled, rows, gain)
             if grads:
-                self._add_coefficients(grads, x, h, scaled, z)
+                self._add_coefficients(grads, x, h, scaled, z, gain)
             return by_x
 
         return k, pullback
@@ -156,12 +154,12 @@ class Opinion(Field):
             self._kernel(z, k[rows])
         return k
 
-    def _add_own(self, part: Tensor, x: Tensor, rows: slice) -> None:
-        # (alpha - 1) X, with the folded factor
+    def _add_own(self, part: Tensor, x: Tensor, rows: slice, scale: float = 1.0) -> None:
+        # scale (alpha - 1) X, with the folded factor
         if isinstance(self.own, Tensor):
-            part.addcmul_(self.own.expand_as(x)[rows], x[rows])
+            part.addcmul_(self.own.expand_as(x)[rows], x[rows], value=scale)
         elif self.own:
-            part.add_(x[rows], alpha=self.own)
+            part.add_(x[rows], alpha=scale * self.own)
 
     def _kernel(self, z: Tensor, out: Tensor) -> Tensor:
         if self.saturation.kernel in (torch.sigmoid, torch.tanh):
@@ -198,16 +196,16 @@ class Opinion(Field):
         return by_values, by_options
 
     def _add_coefficients(
-        self, grads: Sequence[Tensor], x: Tensor, h: Tensor, scaled: Tensor, z: Tensor | None
+        self, grads: Sequence[Tensor], x: Tensor, h: Tensor, scaled: Tensor, z: Tensor | None, gain: float
     ) -> None:
         """Adds the gradients of attention and self-reinforcement, the last two of the parameters."""
         total = reversed(grads)
         attention, alpha = self._given[4:]
         if isinstance(alpha, Tensor):
-            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=self.folded)
+            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=gain * self.folded)
         if isinstance(attention, Tensor):
             assert z is not None
-            next(total).add_((h * z).sum_to_size(attention.shape))
+            next(total).add_((h * z).sum_to_size(attention.shape), alpha=gain)
 
 
 class _Mixing:

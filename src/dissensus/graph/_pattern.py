@@ -197,12 +197,16 @@ def products_vjp(
     by_values: Tensor | None,
     *,
     add: Tensor | None = None,
+    scale: float = 1.0,
 ) -> Iterator[tuple[slice, Tensor]]:
-    """:func:`product_vjp`, plus ``add`` where given, as ranges of rows, as :func:`products` yields them; ``by_values``
-    is complete after the last."""
+    """``scale`` times (:func:`product_vjp`, plus ``add`` where given), as ranges of rows, as :func:`products` yields
+    them; ``by_values`` is complete after the last."""
+    if scale != 1.0:
+        values_t = values_t * scale
+        add = None if add is None else add * scale
     if by_values is None or not (pattern.fast and _bags_serve(g) and _exceeds_cache(g)):
         if by_values is not None:
-            inner(pattern, g, x, out=by_values)
+            inner(pattern, g, x, scale=scale, out=by_values)
         yield from products(pattern.T, values_t, g, add=add)
         return
     # Both need the same rows of g, which lie far apart: each piece brings them together once.
@@ -211,7 +215,7 @@ def products_vjp(
     one_each = torch.arange(max(piece.pattern.entries for piece in pieces) + 1, dtype=pattern.col.dtype)
     for rows, entries, near, far in pieces:
         gathered = _bags(g, far.col, one_each[: far.entries + 1], None)
-        inner(near, x[rows], gathered, out=by_entry[entries])
+        inner(near, x[rows], gathered, scale=scale, out=by_entry[entries])
         yield rows, _product(near, values_t[entries], gathered, None if add is None else add[rows])
     by_values.add_(by_entry.index_select(0, pattern.transposed_back))
 
