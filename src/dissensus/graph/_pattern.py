@@ -371,18 +371,20 @@ def row_softmax(pattern: Pattern, scores: Tensor, weight: Tensor | None = None) 
     return _Softmax.apply(pattern, scores, weight)
 
 
+def _reduced(pattern: Pattern, values: Tensor, how: str) -> Tensor:
+    """The ``max`` or ``sum`` of each row, several times faster than by scattering: [entries, ...] -> [rows, ...]."""
+    return torch.segment_reduce(values.contiguous(), how, offsets=pattern.rowptr, axis=0, unsafe=True)
+
+
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
         ctx.pattern = pattern
         # The row's largest score is subtracted first: the result is the same, and exp cannot overflow.
-        index = pattern.row.long().view(-1, *[1] * (scores.dim() - 1)).expand_as(scores)
-        top = scores.new_full((pattern.shape[0], *scores.shape[1:]), -torch.inf)
-        top.scatter_reduce_(0, index, scores, "amax")
-        shares = torch.sub(scores, top.index_select(0, pattern.row)).exp_()
+        shares = torch.sub(scores, _reduced(pattern, scores, "max").index_select(0, pattern.row)).exp_()
         if weight is not None:
-            shares = shares * _aligned(weight, scores)
-        shares = shares / row_sums(pattern, shares).index_select(0, pattern.row)
+            shares.mul_(_aligned(weight, scores))
+        shares.div_(_reduced(pattern, shares, "sum").index_select(0, pattern.row))
         ctx.save_for_backward(shares, weight)
         return shares
 
@@ -391,7 +393,9 @@ class _Softmax(torch.autograd.Function):
         # s' = p (g - sum_row p g), and for the weights w' = s' / w
         shares, weight = ctx.saved_tensors
         weighted = shares * grads[0]
-        by_scores = weighted - shares * row_sums(ctx.pattern, weighted).index_select(0, ctx.pattern.row)
+        # Only the plain sum has derivatives of every order.
+        sums = row_sums(ctx.pattern, weighted) if torch.is_grad_enabled() else _reduced(ctx.pattern, weighted, "sum")
+        by_scores = torch.addcmul(weighted, shares, sums.index_select(0, ctx.pattern.row), value=-1.0)
         if not ctx.needs_input_grad[2]:
             return None, by_scores, None
         by_weight = by_scores / _aligned(weight, by_scores)
