@@ -174,9 +174,11 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.train.select_time and not MODELS[self.model.name].continuous:
-            raise InputError(f"train.select_time: {self.model.name} has layers, not a time to select; leave it out")
+            raise InputError(f"{self.model.name} has layers, not a time to select: set train.select_time to false")
         if self.train.select_time and self.model.options.get("depth") == "equilibrium":
-            raise InputError("train.select_time: an equilibrium has no time to select; leave it out, or model.depth")
+            raise InputError(
+                "an equilibrium has no time to select: set train.select_time to false, or leave model.depth out"
+            )
         if self.train.clusters is not None and self.model.options.get("option_attention") == "node":
             raise InputError(
                 "model.option_attention=node is tied to the nodes of the whole graph, so it cannot train on clusters: "
