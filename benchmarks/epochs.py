@@ -109,6 +109,15 @@ class Run:
 _BLOCK = 10
 
 
+def alone(model: Any, graph: Data, settings: Any, epochs: int) -> Run:
+    """Our version trained by itself, with nothing between its epochs."""
+    keep_freed_memory()  # as `dissensus train` does
+    run = Run(model, graph, settings)
+    for _ in range(epochs):
+        run.epoch()
+    return run
+
+
 def race(ours: Any, graph: Data, settings: Any, epochs: int, plain_epochs: int) -> tuple[Run, Run]:
     """Both versions trained from the same parameters, some epochs of each in turn: both meet the same machine."""
     keep_freed_memory()  # as `dissensus train` does
