@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,34 @@ def test_importing_the_package_is_light() -> None:
     code = "import sys, dissensus; print(dissensus.__version__, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == [__version__, "False"]
+
+
+@pytest.mark.parametrize(
+    ("running", "given", "looks"),
+    [("1/80", {}, "20000"), ("2/80", {}, "1000"), ("1/80", {"GOMP_SPINCOUNT": "7"}, "7"),
+     ("1/80", {"OMP_WAIT_POLICY": "active"}, None)],
+)  # fmt: skip
+def test_threads_wait_awake_only_on_an_idle_machine(
+    running: str, given: dict[str, str], looks: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "loadavg").write_text(f"0.50 0.40 0.30 {running} 4711\n")
+    monkeypatch.setattr(cli, "_LOAD", tmp_path / "loadavg")
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert cli.main([]) == 2
+    assert os.environ.get("GOMP_SPINCOUNT") == looks
+
+
+def test_threads_wait_asleep_where_the_load_cannot_be_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli, "_LOAD", tmp_path / "nothing")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "")
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert cli.main([]) == 2
+    assert os.environ["GOMP_SPINCOUNT"] == "1000"
 
 
 def test_help_names_every_command() -> None:
