@@ -95,9 +95,10 @@ def _floor(result: dict) -> None:
 def _scaling(result: dict) -> None:
     assert [row["edges"] for row in result["time"]] == [10_000, 30_000]
     assert all(row["ns_per_edge_and_step"] > 0 for row in result["time"])
-    assert result["largest_over_smallest_cost"] >= 1
+    small, large = (row["ns_per_edge_and_step"] for row in result["time"])
+    assert result["largest_over_smallest_cost"] == max(small / large, large / small)
     assert [row["gradient"] for row in result["memory_by_steps"]] == ["discrete", "adjoint"]
-    assert all(row["peak_mb"] >= 0 for row in result["memory_by_size"])
+    assert max(row["peak_mb"] for row in result["memory_by_size"]) > 0
 
 
 def _arxiv(result: dict) -> None:

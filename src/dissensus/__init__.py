@@ -1,7 +1,7 @@
 """Deep and continuous-depth graph neural networks that do not oversmooth.
 
 Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The rooms, each importing only
-the ones before it: :mod:`graph`, :mod:`dynamics`, :mod:`solve`, :mod:`nn`, :mod:`measure`, :mod:`data`, :mod:`train`,
+the ones before it: :mod:`graph`, :mod:`solve`, :mod:`dynamics`, :mod:`nn`, :mod:`measure`, :mod:`data`, :mod:`train`,
 :mod:`runs`, :mod:`tune`, :mod:`studies`, :mod:`report`. They are imported when first used, so that ``import
 dissensus`` is instant.
 """
@@ -11,7 +11,7 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_ROOMS = ("graph", "dynamics", "solve", "nn", "measure", "data", "train", "runs", "tune", "studies", "report")
+_ROOMS = ("graph", "solve", "dynamics", "nn", "measure", "data", "train", "runs", "tune", "studies", "report")
 
 __all__ = [
     "__version__",

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import networkx as nx
@@ -280,6 +281,14 @@ def test_bad_sweeps_are_refused(wrong: dict[str, object]) -> None:
         dynamics.hysteresis(GRID, **wrong)
     with pytest.raises(InputError, match="s_max"):
         dynamics.hysteresis(nx.path_graph(3), input=np.array([1.0, 0.0, -1.0]))
+
+
+@pytest.mark.parametrize("study", [dynamics.bifurcation, dynamics.hysteresis])
+def test_what_has_no_pitchfork_is_refused(study: Callable[..., object]) -> None:
+    with pytest.raises(InputError, match="use tanh, arctan or softsign"):
+        study(GRID, saturation="relu")
+    with pytest.raises(InputError, match="connected component"):
+        study(nx.disjoint_union(nx.cycle_graph(4), nx.cycle_graph(4)))
 
 
 # --- The command ---

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import GDC
 
 from dissensus.errors import InputError
-from dissensus.graph import rewire
+from dissensus.graph import clear_cache, rewire
 
 N = 50
 
@@ -83,7 +83,9 @@ def test_a_graph_is_rewired_once_and_again_when_it_changes(monkeypatch: pytest.M
     rewire(edge_index, N, restart=0.2)
     rewire(edge_index[:, 1:].contiguous(), N)
     assert len(calls) == 5
-    assert len(_rewire._CACHE) <= _rewire._CACHE_SIZE
+    assert len(_rewire._CACHE.kept) <= _rewire._CACHE.size
+    clear_cache()
+    assert not _rewire._CACHE.kept
 
 
 def test_no_nodes_and_no_edges() -> None:

@@ -199,6 +199,8 @@ def test_trajectory(name: str, karate: Any) -> None:
             assert torch.isfinite(states).all()
             torch.testing.assert_close(model.decoder(states[0]), forward(model, karate), atol=1e-5, rtol=1e-4)
             assert torch.equal(states[1], model.trajectory(karate.x, karate.edge_index, [0.0])[0])
+            with pytest.raises(InputError, match="names node 34"):
+                model.trajectory(karate.x, karate.edge_index + 1, [0.0])
             return
         depth = model.config["num_layers"]
         if name in ("sgc", "dgc"):

@@ -262,8 +262,9 @@ def test_an_assertion_in_the_field_is_not_renamed() -> None:
 
 def test_euler_warns_above_the_limit_only() -> None:
     field = Counting(torch.tensor(0.1), euler_limit=0.5)
-    with pytest.warns(StepSizeWarning, match=r"step of 0.6.*use step_size <= 0.5.*dopri5"):
+    with pytest.warns(StepSizeWarning, match=r"step of 0.6.*use step_size <= 0.5.*dopri5") as seen:
         solve(field, X0.abs(), 1.0, "euler", step_size=0.6)
+    assert seen[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         solve(field, X0.abs(), 1.0, "euler", step_size=0.5)

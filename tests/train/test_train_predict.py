@@ -9,8 +9,9 @@ import torch
 from safetensors import safe_open
 from train_graphs import write_graph
 
-from dissensus import runs, train
+from dissensus import data, runs, train
 from dissensus.errors import InputError
+from dissensus.train._save import prepare
 
 QUICK = ("--preset", "none", "--epochs", "25", "--hidden-channels", "8", "--lr", "0.03", "--set", "model.time=2.0")
 
@@ -46,6 +47,17 @@ def test_from_a_users_graph_to_a_table_of_predictions(answer, graph, tmp_path):
     assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
     assert all(float(row[2]) == max(map(float, row[3:])) for row in rows)
     assert np.mean([row[1] == ("no", "yes")[label] for row, label in zip(rows, y, strict=True)]) > 0.9
+
+
+@pytest.mark.parametrize("undirected", [None, False, True])
+def test_a_graph_is_prepared_as_in_training(graph, tmp_path, undirected, monkeypatch):
+    flags = {"train.epochs": 1} | ({} if undirected is None else {"data.undirected": undirected})
+    train.save(train.fit(train.resolve(str(graph), "gcn", preset="none", flags=flags)), tmp_path / "model")
+    asked = []
+    load = data.load
+    monkeypatch.setattr(data, "load", lambda *given, **options: asked.append(options) or load(*given, **options))
+    prepare(train.load_saved(tmp_path / "model"), graph)
+    assert asked == [{"undirected": bool(undirected)}]
 
 
 def test_what_is_predicted_is_what_was_trained(graph, tmp_path):

@@ -42,12 +42,12 @@ _LOAD = Path("/proc/loadavg")
 
 
 def _idle() -> bool:
-    """Whether no other process was running at one of a few moments; False where that cannot be seen."""
+    """Whether no other process was running at most of a few moments; False where that cannot be seen."""
+    alone = 0
     for _ in range(8 if _LOAD.exists() else 0):
-        if _LOAD.read_text().split()[3].startswith("1/"):  # this process alone, of so many
-            return True
+        alone += _LOAD.read_text().split()[3].startswith("1/")  # this process alone, of so many
         time.sleep(0.002)
-    return False
+    return alone > 4
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -111,7 +111,9 @@ def run(args: argparse.Namespace) -> int:
         answer["files"] = [str(path) for path in _write(Path(given["output"]), table, _charts(answer, response))]
     answer["seconds"] = time.perf_counter() - started
     if args.json:
-        print(json.dumps(_plain(answer)))
+        from dissensus.runs._table import as_json
+
+        print(json.dumps(as_json(answer)))
     else:
         table.show()
         for path in answer.get("files", []):
@@ -289,12 +291,3 @@ def _write(folder: Path, table: "Table", charts: "dict[str, Curves]") -> list[Pa
     for file, curves in charts.items():
         written += curves.save(folder / file)
     return written
-
-
-def _plain(value: Any) -> Any:
-    """The same without infinite and undefined numbers, which JSON has not: they become null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

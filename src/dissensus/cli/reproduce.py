@@ -13,7 +13,6 @@ import json
 import os
 import sys
 import time
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
         answer = _rebuild(args, chosen) if args.source else _reproduce(args, chosen)
     answer["seconds"] = time.perf_counter() - begun
     if args.json:
-        print(json.dumps(_plain(answer)))
+        from dissensus.runs._table import as_json
+
+        print(json.dumps(as_json(answer)))
     return 1 if any(study.get("failed") for study in answer["studies"].values()) and not args.source else 0
 
 
@@ -330,12 +331,3 @@ def _finish(args: argparse.Namespace, answer: dict[str, Any], source: Path, fold
         answer["readme"] = found
         print(f"updated in {path}: {', '.join(found) or 'nothing, as it has no markers'}", file=sys.stderr)
     return answer
-
-
-def _plain(value: Any) -> Any:
-    """The same without infinite and undefined numbers, which JSON has not: they become null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from dissensus.dynamics import Simulation
 
 
+# The parameters of the nonlinear model alone, and what they are where they were not given.
+_NONLINEAR = {
+    "attention": None,
+    "relative_attention": None,
+    "input": "0",
+    "option_weight": 0.0,
+    "damping": 1.0,
+    "self_reinforcement": 1.0,
+    "saturation": "tanh",
+}
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     configure_graph(parser, agents=100)
@@ -116,11 +128,12 @@ def _parameters(args: argparse.Namespace, matrix: Any, start: "np.ndarray") -> t
     from dissensus import dynamics
 
     if args.model != "nonlinear":
-        given = {"--attention": args.attention, "--relative-attention": args.relative_attention}
-        wrong = [flag for flag, value in given.items() if value is not None]
-        if wrong or args.input != "0" or args.option_weight:
+        wrong = [f"--{name.replace('_', '-')}" for name, unset in _NONLINEAR.items() if getattr(args, name) != unset]
+        if wrong:
+            verb = "belongs" if len(wrong) == 1 else "belong"
             raise InputError(
-                f"attention, input and options' weights belong to the nonlinear model, not to {args.model}"
+                f"{', '.join(wrong)} {verb} to the nonlinear model, not to {args.model}: leave out, or take "
+                "--model nonlinear"
             )
         return {"normalize": args.normalize or args.model == "degroot"}, None
     n = args.options

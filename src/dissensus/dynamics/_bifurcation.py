@@ -118,7 +118,17 @@ def bifurcation(
         InputError: S is not odd, or the critical direction is not unique (uncoupled options, separate components).
     """
     parameters = parameters if isinstance(graph, System) else {"attention": 1.0, **parameters}
-    made = system(graph, **parameters)
+    flow, critical = _checked(system(graph, **parameters))
+    u_max = 2.0 * critical.attention if u_max is None else float(u_max)
+    if not (np.isfinite(u_max) and u_max > 0 and step > 0):
+        raise InputError(f"u_max = {u_max} and step = {step}: both must be positive")
+    reduced = flow.reduced(critical)
+    below = _diagram(reduced, reduced.critical(), u_max, step) if abs(critical.eigenvalue.imag) == 0 else None
+    return replace(_diagram(flow, critical, u_max, step), reduced=below)
+
+
+def _checked(made: System) -> tuple[Flow, Critical]:
+    """The flow of a system with an odd saturation, and its critical direction, which must be unique."""
     flow = made.flow()
     if not flow.saturation.odd:
         raise InputError(
@@ -130,12 +140,7 @@ def bifurcation(
             "the critical direction is not unique: couple the options (options=), study one at a time, or take one "
             "connected component"
         )
-    u_max = 2.0 * critical.attention if u_max is None else float(u_max)
-    if not (np.isfinite(u_max) and u_max > 0 and step > 0):
-        raise InputError(f"u_max = {u_max} and step = {step}: both must be positive")
-    reduced = flow.reduced(critical)
-    below = _diagram(reduced, reduced.critical(), u_max, step) if abs(critical.eigenvalue.imag) == 0 else None
-    return replace(_diagram(flow, critical, u_max, step), reduced=below)
+    return flow, critical
 
 
 def _diagram(flow: Flow, critical: Critical, u_max: float, step: float) -> Bifurcation:
@@ -274,10 +279,12 @@ def hysteresis(
         steps: number of strengths in a sweep.
         step: see :func:`bifurcation`.
         **parameters: see :class:`System`.
+
+    Raises:
+        InputError: S is not odd, or the critical direction is not unique, as for :func:`bifurcation`.
     """
     parameters = parameters if isinstance(graph, System) else {"attention": 1.0, "input": 1.0, **parameters}
-    flow = system(graph, **parameters).flow()
-    critical = flow.critical()
+    flow, critical = _checked(system(graph, **parameters))
     average = abs(float((critical.weights * flow.input).sum()))
     if average <= 1e-9 and s_max is None:
         raise InputError("the weighted average of the input is zero: give s_max, or another input")
@@ -304,6 +311,6 @@ def _sweep(flow: Flow, x: Array, u: float, strengths: Array) -> Array:
     for s in strengths:
         settled = _settle(flow, x, u, float(s))
         if settled is None:
-            raise SolverError(f"the opinions do not settle at u = {u:g}, s = {s:g}: they oscillate; lower u")
+            raise SolverError(f"the opinions do not settle at u = {u:g}, s = {s:g}: they oscillate or diverge; lower u")
         states.append(x := settled)
     return np.stack(states)

@@ -106,10 +106,7 @@ class Continuation:
         direction = direction / np.sqrt(self._dot((direction, 0.0), (direction, 0.0)))
         border = self._dual((direction, 0.0))
         found = self._correct(node.x + distance * direction, node.p, border)
-        new = None if found is None else self._node(found[0], found[1], border)
-        if new is None:
-            return None
-        return new
+        return None if found is None else self._node(found[0], found[1], border)
 
     # --- The measure along a branch ---
 

@@ -1,6 +1,7 @@
 """The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in its values."""
 
-from dissensus.graph._build import Graph, build, check_edge_index, clear_cache
+from dissensus.graph._build import Graph, build, check_edge_index
+from dissensus.graph._cache import clear_cache
 from dissensus.graph._features import SparseFeatures, check_normalize, dropout, features
 from dissensus.graph._pattern import (
     Pattern,

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from threading import Lock
 
 import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
+from dissensus.graph._cache import Cache
 from dissensus.graph._pattern import Pattern
-
-_CACHE: OrderedDict[tuple[object, ...], list[tuple[Tensor, Graph]]] = OrderedDict()
-_CACHE_SIZE = 8
-_LOCK = Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +49,9 @@ class Graph:
         if not edge_weight.is_floating_point():
             raise InputError(f"edge_weight has dtype {edge_weight.dtype}: convert it with edge_weight.float()")
         return self.added.to(edge_weight.dtype).index_add(0, self.slot, edge_weight)
+
+
+_CACHE: Cache[Graph] = Cache(8)
 
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
@@ -96,23 +94,12 @@ def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Gra
             of a right-stochastic matrix can sum to one.
     """
     _check_form(edge_index)
-    key = (num_nodes, self_loops, edge_index.device, edge_index.dtype, tuple(edge_index.shape))
-    with _LOCK:
-        for known, graph in _CACHE.get(key, ()):
-            if torch.equal(known, edge_index):
-                _CACHE.move_to_end(key)
-                return graph
+    key = (num_nodes, self_loops)
+    known = _CACHE.get(key, (edge_index,))
+    if known is not None:
+        return known
     check_edge_index(edge_index, num_nodes)
-    graph = _build(edge_index.long(), num_nodes, self_loops)
-    with _LOCK:
-        _CACHE.setdefault(key, []).append((edge_index.detach().clone(), graph))
-        _CACHE.move_to_end(key)
-        while sum(map(len, _CACHE.values())) > _CACHE_SIZE:
-            oldest = next(iter(_CACHE))
-            _CACHE[oldest].pop(0)
-            if not _CACHE[oldest]:
-                del _CACHE[oldest]
-    return graph
+    return _CACHE.put(key, (edge_index,), _build(edge_index.long(), num_nodes, self_loops))
 
 
 def _build(edge_index: Tensor, n: int, self_loops: bool) -> Graph:
@@ -127,9 +114,3 @@ def _build(edge_index: Tensor, n: int, self_loops: bool) -> Graph:
     added[edges] = False
     row = torch.div(unique, max(n, 1), rounding_mode="floor")
     return Graph(Pattern(row, unique - row * n, (n, n)), edges, added)
-
-
-def clear_cache() -> None:
-    """Forget every graph that :func:`build` has kept."""
-    with _LOCK:
-        _CACHE.clear()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from threading import Lock
 
 import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.graph._build import build
+from dissensus.graph._cache import Cache
 from dissensus.graph._pattern import Pattern, product, row_sums
 
 # Columns of the diffusion matrix computed together: few enough to stay in the processor's cache.
@@ -18,9 +17,7 @@ _BLOCK = 64
 # Weights below this are left out, and are what the truncated series is exact to.
 _TOLERANCE = 1e-5
 
-_CACHE: OrderedDict[tuple[object, ...], tuple[Tensor, Tensor | None, tuple[Tensor, Tensor]]] = OrderedDict()
-_CACHE_SIZE = 4
-_LOCK = Lock()
+_CACHE: Cache[tuple[Tensor, Tensor]] = Cache(4)
 
 
 @torch.no_grad()
@@ -55,24 +52,17 @@ def rewire(
         ``edge_index`` [2, at most n neighbors] and float32 ``edge_weight`` of the new graph.
     """
     check_rewiring(neighbors, restart)
-    key = (num_nodes, neighbors, restart, edge_index.device, tuple(edge_index.shape))
-    with _LOCK:
-        known = _CACHE.get(key)
-    if known is not None and torch.equal(known[0], edge_index) and _same(known[1], edge_weight):
-        return known[2]
+    key, parts = (num_nodes, neighbors, restart), (edge_index, edge_weight)
+    known = _CACHE.get(key, parts)
+    if known is not None:
+        return known
     graph = build(edge_index, num_nodes)
     given = graph.values(edge_weight)
     weight = torch.ones(graph.pattern.entries, device=edge_index.device) if given is None else given.float()
     # A + I: a self-loop of the given graph counts beside the one that every node gets.
     loops = graph.pattern.diagonal
     weight = weight.index_add(0, loops, (~graph.added[loops]).float())
-    result = _strongest(graph.pattern, weight, neighbors, restart)
-    with _LOCK:
-        _CACHE[key] = (edge_index.clone(), None if edge_weight is None else edge_weight.clone(), result)
-        _CACHE.move_to_end(key)
-        while len(_CACHE) > _CACHE_SIZE:
-            _CACHE.popitem(last=False)
-    return result
+    return _CACHE.put(key, parts, _strongest(graph.pattern, weight, neighbors, restart))
 
 
 def check_rewiring(neighbors: int, restart: float) -> None:
@@ -81,10 +71,6 @@ def check_rewiring(neighbors: int, restart: float) -> None:
         raise InputError(f"rewiring keeps neighbors = {neighbors}: keep at least 1")
     if not 0.0 < restart < 1.0:
         raise InputError(f"rewiring has restart = {restart}: it must be between 0 and 1, such as 0.05")
-
-
-def _same(known: Tensor | None, weight: Tensor | None) -> bool:
-    return known is weight if known is None or weight is None else torch.equal(known, weight)
 
 
 def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float) -> tuple[Tensor, Tensor]:

@@ -20,25 +20,6 @@ def check_state(x: Tensor) -> Tensor:
     return x
 
 
-def check_edges(edge_index: Tensor, nodes: int) -> Tensor:
-    """``edge_index`` itself if it is ``[2, edges]`` and names nodes below ``nodes`` only."""
-    if not isinstance(edge_index, Tensor) or edge_index.dtype not in (torch.int64, torch.int32):
-        found = edge_index.dtype if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise InputError(f"edge_index must be an integer tensor [2, edges], not {found}")
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise InputError(
-            f"edge_index must be [2, edges], not {list(edge_index.shape)}; transpose a list of pairs with .t()"
-        )
-    if edge_index.numel():
-        low, high = int(edge_index.min()), int(edge_index.max())
-        if low < 0 or high >= nodes:
-            raise InputError(
-                f"edge_index names node {low if low < 0 else high}, but the state has {nodes} rows; "
-                "pass the state and the edges of the same graph"
-            )
-    return edge_index
-
-
 def scaled(x: Tensor) -> Tensor:
     """``x`` in double precision, each ``[n, channels]`` matrix divided by its largest absolute entry.
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from dissensus.measure._checks import check_edges, check_state, scaled, where_finite
+from dissensus.graph import check_edge_index
+from dissensus.measure._checks import check_state, scaled, where_finite
 
 # Entries of the state gathered at once. It bounds the memory of a measure to some tens of megabytes beside the state.
 _CHUNK = 2**20
@@ -34,7 +35,7 @@ def dirichlet_energy(x: Tensor, edge_index: Tensor, *, relative: bool = False) -
         Energy ``[...]`` in the dtype of ``x``; differentiable in ``x``. Without edges it is 0.
     """
     nodes = check_state(x).size(-2)
-    check_edges(edge_index, nodes)
+    check_edge_index(edge_index, nodes)
     state = scaled(x) if relative else x
     total = x.new_zeros(x.shape[:-2], dtype=torch.float64)
     for source, target in _chunks(state, edge_index):
@@ -70,7 +71,7 @@ def mad(x: Tensor, edge_index: Tensor) -> Tensor:
         Value ``[...]`` in the dtype of ``x``, between 0 and 2; NaN for a state that is not finite.
     """
     nodes = check_state(x).size(-2)
-    check_edges(edge_index, nodes)
+    check_edge_index(edge_index, nodes)
     edge_index = edge_index[:, edge_index[0] != edge_index[1]]
     directions = scaled(x)
     # Divided by the largest entry first, the squares of a very short row do not underflow.

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from dissensus.errors import InputError
-from dissensus.measure._checks import check_edges, check_state
+from dissensus.graph import check_edge_index
+from dissensus.measure._checks import check_state
 from dissensus.measure._edges import dirichlet_energy
 from dissensus.measure._reading import Forward, call, check_data, evaluating
 
@@ -75,7 +76,7 @@ def filter_response(
     """
     check_data(data)
     check_state(data.x)
-    check_edges(data.edge_index, int(data.x.size(0)))
+    check_edge_index(data.edge_index, int(data.x.size(0)))
     if bands < 0 or probes < 1:
         raise InputError(f"bands must be at least 0 and probes at least 1, not {bands} and {probes}")
     frequency = (torch.arange(bands, dtype=torch.float64) + 0.5) * (2 / max(1, bands))

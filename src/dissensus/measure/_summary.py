@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from dissensus.errors import InputError
+from dissensus.graph import check_edge_index
 from dissensus.measure._channels import (
     channel_correlation,
     effective_rank_of,
@@ -10,7 +11,7 @@ from dissensus.measure._channels import (
     rank_one_distance_of,
     spectrum,
 )
-from dissensus.measure._checks import check_edges, check_state
+from dissensus.measure._checks import check_state
 from dissensus.measure._edges import dirichlet_energy, mad
 
 
@@ -22,7 +23,7 @@ def summary(x: Tensor, edge_index: Tensor) -> dict[str, float]:
     """
     if check_state(x).dim() != 2:
         raise InputError(f"summary takes one state [n, channels], not {list(x.shape)}; call it for each step")
-    check_edges(edge_index, x.size(0))
+    check_edge_index(edge_index, x.size(0))
     x = x.detach()
     singular = spectrum(x)
     # Double precision, as a small energy of a float32 state would underflow when it is returned in that dtype.

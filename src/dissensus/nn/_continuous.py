@@ -223,7 +223,8 @@ class ContinuousModel(Model):
             raise InputError(f"times = {times}: give at least one, none negative")
         end = max(times)
         if end == 0.0:
-            return torch.stack([self.read(self.start(self.encoder(self.check_features(x))))] * len(times))
+            start = self.problem(x, edge_index, edge_weight, batch)[1]
+            return torch.stack([self.read(start)] * len(times))
         solution = self.integrate(x, edge_index, edge_weight, batch, time=end, save_at=times)
         return torch.stack([self.read(state) for state in solution.saved])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from importlib import import_module
 from os import PathLike
 from typing import Any
@@ -56,9 +55,3 @@ def load(path: str | PathLike[str]) -> Model:
         if info.target.endswith(f":{name}"):
             return _class(info).load(path)
     raise InputError(f"{path} holds a {name}, which this version does not know: upgrade dissensus")
-
-
-def config_of(path: str | PathLike[str]) -> dict[str, Any]:
-    """The configuration that a saved model was made with."""
-    config: dict[str, Any] = json.loads(read_file(path)[0]["config"])
-    return config

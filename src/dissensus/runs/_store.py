@@ -87,7 +87,7 @@ class Store:
         self.path = os.fspath(path)
         if self.path != ":memory:":
             if not create and not Path(self.path).is_file():
-                raise InputError(f"{self.path}: there is no store of runs here")
+                raise InputError(f"{self.path}: there is no store of runs here: name the file of an earlier --store")
             if Path(self.path).is_dir():
                 raise InputError(f"{self.path}: a store is a file, and this is a directory")
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ def as_json(value: Any) -> Any:
         return None
     if isinstance(value, dict):
         return {name: as_json(entry) for name, entry in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [as_json(entry) for entry in value]
     return value
 
@@ -48,7 +48,7 @@ def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:
     suffix = one_of("export format", goal.suffix.lower(), FORMATS)
     records = list(records)
     if not goal.parent.is_dir():
-        raise InputError(f"{goal.parent}: there is no such directory")
+        raise InputError(f"there is no folder {goal.parent}: make it first")
     draft = goal.with_name(f".{goal.name}.{os.getpid()}")
     try:
         {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, draft)

@@ -120,10 +120,10 @@ def solve(
         field = AutogradField(field, tuple(module_parameters))
     if method == "euler" and step_size > field.euler_limit * (1 + 1e-9):
         warnings.warn(
-            f"Euler's step of {step_size:g} is larger than {field.euler_limit:g} = 1/damping, so each step overshoots "
-            f"and flips signs: use step_size <= {field.euler_limit:g}, or method='dopri5'",
+            f"Euler's step of {step_size:g} is larger than {field.euler_limit:g}, the time in which opinions fade, so "
+            f"that each step overshoots and flips signs: use step_size <= {field.euler_limit:g}, or method='dopri5'",
             StepSizeWarning,
-            stacklevel=2,
+            stacklevel=3,  # one is the wrapper that keeps this from being compiled
         )
     times = torch.as_tensor(save_at, dtype=torch.float64, device="cpu").reshape(-1)
     stops, where = torch.unique(torch.cat([times, times.new_tensor([t1])]), return_inverse=True)

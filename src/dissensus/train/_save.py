@@ -83,7 +83,7 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
 
 def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
     """A graph loaded as the model wants it, by name or from a file; refused if the model cannot take it."""
-    dataset = data.load(graph, undirected=saved.undirected or None)
+    dataset = data.load(graph, undirected=saved.undirected)
     width, wanted = dataset.graph.num_features, saved.model.in_channels
     if width != wanted:
         raise InputError(

@@ -106,7 +106,7 @@ def rule(name: str, *, where: str, statement: str, note: str = "") -> Callable[[
 
 
 def names() -> list[str]:
-    """The checks, in the order of the paper, ours last."""
+    """The checks, one family of statements after another."""
     return list(_RULES)
 
 
