@@ -172,3 +172,17 @@ def test_plain_models_are_the_same_models(name: str, options: dict) -> None:
     assert found.keys() == compared.keys()
     for key, gradient in compared.items():
         torch.testing.assert_close(found[key], gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_the_readme_shows_the_committed_training_times() -> None:
+    root = Path(__file__).parents[1]
+    shown = (root / "README.md").read_text(encoding="utf-8").split("bench:training -->\n")[1].splitlines()[2:-1]
+    rows = json.loads((root / "benchmarks/results/training.json").read_text())["results"][0]["rows"]
+    for line, row in zip(shown, rows, strict=True):
+        graph, gradient, epochs, ours, plain_time, ratio, paper = (cell.strip() for cell in line.split("|")[1:-1])
+        assert (graph, gradient) == (row["graph"], row["gradient"])
+        assert int(epochs) == pytest.approx(1e3 * row["ours_seconds"] / row["ours_ms"])
+        assert ours == f"{row['ours_seconds']:#.3g} s".replace(". ", " ")
+        assert plain_time == f"{row['plain_seconds']:.0f} s"
+        assert ratio == f"{row['speedup']:.1f}"
+        assert paper == ("" if row["paper_seconds"] is None else f"{row['paper_seconds']:.1f} s")
