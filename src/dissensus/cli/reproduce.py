@@ -20,7 +20,6 @@ from dissensus.errors import InputError, MissingExtraError, missing_extra
 from dissensus.train._resolve import parse_numbers
 
 if TYPE_CHECKING:
-    from dissensus.report import Table
     from dissensus.report._table import Cell
     from dissensus.runs import Record
     from dissensus.studies import Plan, Request, Study
@@ -275,12 +274,13 @@ def _rebuild(args: argparse.Namespace, chosen: "list[Study]") -> dict[str, Any]:
 
 def _show(args: argparse.Namespace, study: "Study", source: Path, folder: Path) -> dict[str, Any]:
     """Write and print a study from its CSV file; what --json says of it."""
+    from dissensus.report import Table
     from dissensus.report._studies import cells, items, notes, write_files
     from dissensus.studies import Details, read_results
 
     rows, meta = read_results(source, study)
     files = write_files(study, rows, folder)
-    shown: list[Table] = [item.content for item in items(study, rows) if item.view.shown]  # type: ignore[misc]
+    shown = [item.content for item in items(study, rows) if item.view.shown and isinstance(item.content, Table)]
     if not args.json:
         print(f"{study.title}\n")
         for table in shown:

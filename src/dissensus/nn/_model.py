@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+from abc import abstractmethod
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -49,6 +51,17 @@ class Model(torch.nn.Module):
         """Draw all parameters anew."""
         for module in self.children():
             _reset(module)
+
+    @abstractmethod
+    def trajectory(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Tensor,
+        times: Sequence[float],
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Tensor:
+        """Hidden states at given times, or after given layers: [len(times), n, channels]."""
 
     def graphs(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
         """The learned graphs (A_a as sparse CSR [n, n], A_o dense [o, o]); None where a model has none."""

@@ -75,7 +75,7 @@ def _outcome(model: str, depth: int, result: Result) -> Outcome:
     last = depth - 1 if model == "gcn" else depth
     layers = tuple(sorted({*(2**i for i in range(8) if 2**i < last), last}))
     with torch.no_grad():
-        states = result.model.trajectory(graph.x, graph.edge_index, layers)  # type: ignore[operator]
+        states = result.model.trajectory(graph.x, graph.edge_index, layers)
     energies = tuple(measure.dirichlet_energy(states, graph.edge_index).tolist())
     ranks = tuple(measure.effective_rank(states).tolist())
     return Outcome(model, depth, result.test, energies[-1], ranks[-1], result.seconds, layers, energies, ranks)
