@@ -71,6 +71,14 @@ def page():
     return Page("Report", "First.\n\nRun `dissensus demo`.").add("One", table, many, text="Words.").add("Two", curves)
 
 
+def test_the_commands_that_made_a_section_are_folded_away():
+    document = Page("Report").add("One", commands=["make a <b>", "make c"]).add("Two", commands=["make d"]).html()
+    assert "<summary>The 2 commands that made this</summary><pre>make a &lt;b&gt;\nmake c</pre>" in document
+    assert "<summary>The command that made this</summary><pre>make d</pre>" in document
+    assert "that made this" not in page().html()
+    assert not Reader(document).open
+
+
 def test_page_is_well_formed_and_needs_no_other_file(tmp_path):
     path = page().write(tmp_path / "new" / "report.html")
     document = path.read_text(encoding="utf-8")

@@ -3,10 +3,11 @@
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from dissensus.errors import InputError
 from dissensus.report._curves import Curves
@@ -29,14 +30,15 @@ class Page:
     title: str
     intro: str = ""
     facts: Mapping[str, str] | None = None
-    _sections: list[tuple[str, str, tuple[Item, ...]]] = field(default_factory=list, repr=False)
+    _sections: list["_Section"] = field(default_factory=list, repr=False)
 
-    def add(self, section_title: str, *items: Item, text: str = "") -> "Page":
-        """Append a section; returns the page, so that calls can be chained."""
+    def add(self, section_title: str, *items: Item, text: str = "", commands: Sequence[str] = ()) -> "Page":
+        """Append a section; returns the page, so that calls can be chained. The commands that made it are folded away
+        below the text."""
         for item in items:
             if not isinstance(item, Item):
                 raise InputError(f"a section holds report.Table and report.Curves, not {type(item).__name__}")
-        self._sections.append((section_title, text, items))
+        self._sections.append(_Section(section_title, text, tuple(commands), items))
         return self
 
     def html(self) -> str:
@@ -45,8 +47,8 @@ class Page:
         digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
         # The policy forbids every request, and every script but ours, even if a text were ever left unescaped.
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-        names = _anchors([title for title, _, _ in self._sections])
-        body = "".join(_section(name, *section) for name, section in zip(names, self._sections, strict=True))
+        names = _anchors([section.title for section in self._sections])
+        body = "".join(section.html(name) for name, section in zip(names, self._sections, strict=True))
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -68,19 +70,33 @@ class Page:
         if len(names) < 2:
             return ""
         links = "".join(
-            f'<li><a href="#{name}">{text(title)}</a></li>'
-            for name, (title, _, _) in zip(names, self._sections, strict=True)
+            f'<li><a href="#{name}">{text(section.title)}</a></li>'
+            for name, section in zip(names, self._sections, strict=True)
         )
         return f'<nav aria-label="Contents"><ol>{links}</ol></nav>\n'
 
 
-def _section(name: str, title: str, words: str, items: tuple[Item, ...]) -> str:
-    shown = "".join(
-        table_html(item, f"{name}-{index}") if isinstance(item, Table) else curves_html(item, f"{name}-{index}")
-        for index, item in enumerate(items, start=1)
-    )
-    heading = f'<h2 id="{name}-title">{text(title)}</h2>'
-    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{prose(words)}{shown}</section>\n'
+class _Section(NamedTuple):
+    title: str
+    words: str
+    commands: tuple[str, ...]
+    items: tuple[Item, ...]
+
+    def html(self, name: str) -> str:
+        shown = "".join(
+            table_html(item, f"{name}-{index}") if isinstance(item, Table) else curves_html(item, f"{name}-{index}")
+            for index, item in enumerate(self.items, start=1)
+        )
+        heading = f'<h2 id="{name}-title">{text(self.title)}</h2>'
+        words = prose(self.words) + self._folded()
+        return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{words}{shown}</section>\n'
+
+    def _folded(self) -> str:
+        if not self.commands:
+            return ""
+        title = "The command" if len(self.commands) == 1 else f"The {len(self.commands)} commands"
+        lines = "\n".join(map(text, self.commands))
+        return f"<details><summary>{title} that made this</summary><pre>{lines}</pre></details>"
 
 
 def _footer(facts: Mapping[str, str]) -> str:

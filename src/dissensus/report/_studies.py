@@ -64,10 +64,9 @@ def write_files(study: Study, rows: Rows, folder: Path) -> list[Path]:
 def add_section(page: Page, study: Study, rows: Rows, meta: Mapping[str, Any]) -> Page:
     """A section of the page: what was done, how it was made, all tables and charts."""
     made = f"Made on {meta['date']} with dissensus {meta['dissensus']}, torch {meta['torch']}, {meta['cpu']}."
-    commands = "".join(f" `{line}`" for line in meta["commands"])
     quick = "A quick look with a few epochs, to see that it works: the numbers mean nothing." if meta["quick"] else ""
-    text = "\n\n".join(filter(None, [quick, study.about, *notes(study, rows), f"{made} Commands:{commands}"]))
-    return page.add(study.title, *(item.content for item in items(study, rows)), text=text)
+    text = "\n\n".join(filter(None, [quick, study.about, *notes(study, rows), made]))
+    return page.add(study.title, *(item.content for item in items(study, rows)), text=text, commands=meta["commands"])
 
 
 def markdown(study: Study, rows: Rows, figures: str) -> str:
