@@ -374,6 +374,7 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
         (["grid", "--input", "much"], "give a number"),
         (["grid", "--initial", "nowhere.csv"], "cannot be read"),
         (["missing.csv"], "cannot be read"),
+        (["grid", "-o", "/dev/null/pictures"], "cannot be made"),
     ],
 )
 def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -308,6 +308,8 @@ def test_the_command_shows_one_check_in_detail(capsys):
 
 
 def test_the_command_prints_one_json_object(capsys, monkeypatch):
+    assert run("gradient-upper", "--nodes", 8, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["checks"][0]["facts"]
     assert run("grand++", "--nodes", 8, "--seed", 2, "--json") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     (check,) = found["checks"]

@@ -229,3 +229,10 @@ def test_an_interrupt_ends_cleanly_and_tells_what_was_done(tmp_path):
     found = json.loads(out)
     assert found["interrupted"] is True
     assert len(found["runs"]) >= 2
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_training(call):
+    code, out, err = call("train", "karate", "--save", "/dev/null/model", "--json")
+    assert (code, out) == (1, "")
+    assert "cannot be made" in err
+    assert "epoch" not in err

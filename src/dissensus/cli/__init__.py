@@ -110,3 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone (head, less): what is left to write must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (OSError, MemoryError) as error:
+        cure = "make the problem smaller" if isinstance(error, MemoryError) else "check the path, and the space left"
+        print(f"dissensus: error: {error}: {cure}", file=sys.stderr)
+        return 1

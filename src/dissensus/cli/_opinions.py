@@ -39,7 +39,7 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
         "--self-reinforcement", type=float, default=1.0, metavar="A", help="self-reinforcement alpha of the agents"
     )
     parser.add_argument("--saturation", default="tanh", metavar="NAME", help="saturating function S")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random initial opinions")
+    parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of the random initial opinions")
     parser.add_argument(
         "-o",
         "--output",
@@ -47,6 +47,12 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
         help="a folder to write pictures (PNG, SVG) and tables (CSV) to; or one file, .png, .svg, .pdf or .csv",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: give a whole number from 0 on")
+    return int(text)
 
 
 def read_graph(args: argparse.Namespace) -> csr_array:
@@ -181,14 +187,20 @@ def outputs(text: str | None, stem: str, tables: Sequence[str]) -> tuple[list[Pa
     if text is None:
         return [], {}
     path = Path(text)
-    if path.suffix in (".png", ".svg", ".pdf"):
-        return [path], {}
-    if path.suffix == ".csv":
-        return [], {tables[0]: path}
-    if path.exists() and not path.is_dir():
+    single = path.suffix in (".png", ".svg", ".pdf", ".csv")
+    folder = path.parent if single else path
+    if not single and path.exists() and not path.is_dir():
         raise InputError(
             f"-o {path} is a file without a known ending: give a folder, or a .png, .svg, .pdf or .csv file"
         )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"-o {path}: the folder {folder} cannot be made ({error.strerror}): name another") from error
+    if path.suffix == ".csv":
+        return [], {tables[0]: path}
+    if single:
+        return [path], {}
     return [path / f"{stem}.png", path / f"{stem}.svg"], {name: path / f"{name}.csv" for name in tables}
 
 

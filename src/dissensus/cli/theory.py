@@ -75,7 +75,7 @@ def _plain(check: "Check") -> dict[str, Any]:
                 "low": number(fact.low),
                 "high": number(fact.high),
                 "printed": fact.printed,
-                "ok": fact.ok,
+                "ok": bool(fact.ok),
             }
             for fact in check.facts
         ],

@@ -170,6 +170,11 @@ def run(args: argparse.Namespace) -> int:
     if args.save and Path(args.save).exists() and not Path(args.save).is_dir():
         raise InputError(f"--save {args.save} is a file: give a folder")
     planned = plan(args)
+    if args.save:  # before the training that it would be of
+        try:
+            Path(args.save).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"--save {args.save} cannot be made ({error.strerror}): name another folder") from error
     interrupted = False
     try:
         best = _make(args, planned)
