@@ -24,10 +24,12 @@ def run(quick: bool = False) -> dict[str, Any]:
         "about": "one evaluation of BIMP's field and its pullback against its bare kernels, on graphs of three sizes",
         "rows": [_case(name, *case, quick) for name, case in _CASES.items()],
         "note": "Kernels: sparse product (the package's own, about twice as fast as MKL's), dense product and "
-        "saturation, then the transposes of the three and the gradients of both matrices. Solver overhead: the share "
-        "of an integration, forward and backward, beyond what the evaluations of the field take in it (timed one by "
-        "one where the solver treats the field as a whole; otherwise the field's affine terms are part of the solver's "
-        "combinations). As in training, the C library keeps freed memory.",
+        "saturation, then the transposes of the three and the gradients of both matrices. Each is timed by itself, "
+        "over and over on the same few buffers, which a large cache keeps; the chain is the same kernels one after "
+        "the other, each on what the one before it made. Solver overhead: the share of an integration, forward and "
+        "backward, beyond what the evaluations of the field take in it (timed one by one where the solver treats "
+        "the field as a whole; otherwise the field's affine terms are part of the solver's combinations). As in "
+        "training, the C library keeps freed memory.",
     }
 
 
@@ -44,7 +46,11 @@ def _case(name: str, channels: int, duration: float, repeats: int, rounds: int, 
     def forward_and_backward() -> None:
         field.vjp(0.0, x, out)[1](g, grads, by_x)
 
-    whole = {"field": lambda: field(0.0, x, out), "vjp_and_pullback": forward_and_backward}
+    whole = {
+        "field": lambda: field(0.0, x, out),
+        "vjp_and_pullback": forward_and_backward,
+        "chain": _chain(field.pattern, x, g),
+    }
     measured = {key: 1e3 * s for key, s in together(kernels | whole, repeats, rounds).items()}
     forward = sum(measured[key] for key in ("dense_product", "sparse_product", "saturation"))
     floor = sum(measured[key] for key in kernels)
@@ -57,6 +63,8 @@ def _case(name: str, channels: int, duration: float, repeats: int, rounds: int, 
         "vjp_and_pullback_ms": measured["vjp_and_pullback"],
         "kernels_ms": floor,
         "ratio": measured["vjp_and_pullback"] / floor,
+        "chain_ms": measured["chain"],
+        "chain_ratio": measured["vjp_and_pullback"] / measured["chain"],
         **{f"{key}_ms": measured[key] for key in kernels},
         **_overhead(field, x, duration, rounds),
     }
@@ -78,6 +86,26 @@ def _kernels(pattern: Pattern, x: Tensor) -> dict[str, Callable[[], Any]]:
         "sparse_gradient": lambda: torch.sparse.sampled_addmm(sampled, x, other.t(), beta=0.0, out=sampled),
         "dense_gradient": lambda: torch.addmm(total, x.t(), other, beta=0.0, out=total),
     }
+
+
+def _chain(pattern: Pattern, x: Tensor, g: Tensor) -> Callable[[], Any]:
+    """The same kernels one after the other, each on what the one before it made."""
+    values = torch.rand(pattern.entries)
+    square = torch.randn(x.shape[1], x.shape[1])
+    y, z, k, h, q, by_x = (torch.empty_like(x) for _ in range(6))
+    total, sampled = torch.zeros_like(square), pattern.matrix(torch.zeros(pattern.entries))
+
+    def run() -> None:
+        torch.mm(x, square, out=y)
+        product(pattern, values, y, out=z)
+        torch.sigmoid(z, out=k)
+        torch.ops.aten.sigmoid_backward.grad_input(g, k, grad_input=h)
+        torch.sparse.sampled_addmm(sampled, h, y.t(), beta=0.0, out=sampled)
+        product(pattern.T, values, h, out=q)
+        torch.addmm(total, q.t(), x, beta=0.0, out=total)
+        torch.mm(q, square, out=by_x)
+
+    return run
 
 
 class _Timed(Field):

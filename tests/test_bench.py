@@ -87,6 +87,7 @@ def _floor(result: dict) -> None:
     assert [row["size"] for row in result["rows"]] == ["cora", "computers", "arxiv"]
     for row in result["rows"]:
         assert row["ratio"] == pytest.approx(row["vjp_and_pullback_ms"] / row["kernels_ms"])
+        assert row["chain_ratio"] == pytest.approx(row["vjp_and_pullback_ms"] / row["chain_ms"])
         assert row["forward_kernels_ms"] < row["kernels_ms"]
         assert row["solver_overhead"] == pytest.approx(1 - row["in_field_ms"] / row["integration_ms"])
         assert min(row["in_field_ms"], row["integration_ms"]) > 0
