@@ -34,6 +34,7 @@ def check_facts(dataset: data.Dataset) -> None:
     assert dataset.num_classes == entry.classes == len(graph.y.unique())
     assert dataset.homophily == pytest.approx(entry.homophily, abs=1e-6)
     assert (graph.x.dtype, graph.edge_index.dtype, graph.y.dtype) == (torch.float32, torch.int64, torch.int64)
+    assert graph.edge_weight is None
     for seed in dataset.default_splits[:2]:
         split = dataset.split(seed)
         masks = (split.train_mask, split.val_mask, split.test_mask)

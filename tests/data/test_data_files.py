@@ -12,6 +12,7 @@ from dissensus.errors import InputError
 X = np.arange(12.0).reshape(6, 2)
 EDGES = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
 Y = np.array([0, 1, 0, 1, 0, -1])
+WEIGHTS = np.array([0.5, 1, 2, 1e-3, 7])
 NODES = """id,height,label,weight
 ann,1.5,red,3
 bob,2,,4
@@ -70,6 +71,53 @@ def test_npz_with_csr_parts_equals_edge_index(tmp_path: Path, prefix: str) -> No
     assert np.array_equal(found, np.delete(EDGES, 2, axis=1))
 
 
+@pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS[:, None], np.array([1, 2, 3, 4, 5], dtype=np.uint8)])
+def test_npz_edge_weights_are_kept(tmp_path: Path, weights: np.ndarray) -> None:
+    np.savez(tmp_path / "mine.npz", x=X, edge_index=EDGES, edge_weight=weights)
+    graph = data.load(tmp_path / "mine.npz").graph
+    assert graph.edge_weight.dtype == torch.float32
+    assert np.array_equal(graph.edge_weight, weights.reshape(-1).astype(np.float32))
+
+
+def test_npz_values_of_a_csr_matrix_are_weights_unless_all_are_one(tmp_path: Path) -> None:
+    fingerprints = []
+    for name, values in (
+        ("none", None),
+        ("ones", np.ones(5)),
+        ("weights", WEIGHTS),
+        ("zero", np.array([1, 0, 1, 1, 3])),
+    ):
+        matrix = sp.csr_array((np.ones(5), tuple(EDGES)), shape=(6, 6))
+        parts = {part: getattr(matrix, part) for part in ("indptr", "indices")}
+        np.savez(tmp_path / f"{name}.npz", x=X, **parts, **({} if values is None else {"data": values}))
+        dataset = data.load(tmp_path / f"{name}.npz")
+        fingerprints.append(dataset.fingerprint)
+        if name in ("none", "ones"):
+            assert dataset.graph.edge_weight is None
+        else:
+            assert np.array_equal(dataset.graph.edge_weight, values[values != 0].astype(np.float32))
+    assert fingerprints[0] == fingerprints[1]
+    assert len(set(fingerprints)) == 3
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(4), r"edge_weight is float64 of shape \[4\], but there are 5 edges: give one number an edge"),
+        (np.ones((5, 2)), r"of shape \[5, 2\]"),
+        (np.array(["a"] * 5), "edge_weight is <U1"),
+        (np.array([1, 1, -2, 0, 1]), "edge 2, from node 2 to 3, has the weight -2.0, .* 2 edges in all: drop them"),
+        (np.array([1, np.nan, 1, 1, 1]), "edge 1, from node 1 to 2, has the weight nan"),
+        (np.array([1, 1, 1, 1, 1e300]), "edge 4, from node 4 to 5, has the weight inf"),
+        (np.array([1, 1, 1, 1, 1e-300]), "has the weight 0.0, not a positive number of float32"),
+    ],
+)
+def test_npz_weights_that_are_none_are_refused(tmp_path: Path, weights: np.ndarray, message: str) -> None:
+    np.savez(tmp_path / "mine.npz", x=X, edge_index=EDGES, edge_weight=weights)
+    with pytest.raises(InputError, match=message):
+        data.load(tmp_path / "mine.npz")
+
+
 def test_npz_in_the_layout_of_gnn_benchmark(tmp_path: Path) -> None:
     matrix = sp.csr_array((np.ones(5), tuple(EDGES)), shape=(6, 6))
     features = sp.csr_array(X)
@@ -79,6 +127,7 @@ def test_npz_in_the_layout_of_gnn_benchmark(tmp_path: Path) -> None:
     graph = data.load(tmp_path / "mine.npz").graph
     assert np.array_equal(graph.x, X)
     assert graph.y.tolist() == Y.tolist()
+    assert graph.edge_weight is None
 
 
 def test_npz_masks_become_fixed_splits(tmp_path: Path) -> None:
@@ -105,6 +154,10 @@ def test_npz_masks_become_fixed_splits(tmp_path: Path) -> None:
         (
             {"edge_index": None, "indptr": np.array([0, 1]), "indices": np.array([1]), "data": np.ones(3)},
             "one for each",
+        ),
+        (
+            {"edge_index": None, "indptr": np.array([0, 1]), "indices": np.array([1]), "edge_weight": np.ones(1)},
+            "edge_weight beside a CSR matrix: store the weights as its data",
         ),
         ({"x": np.array([["a"]] * 6)}, "x is <U1 of shape"),
         ({"y": np.array([b"\xff"] * 6)}, "not ASCII: store it as text"),
@@ -157,6 +210,13 @@ def test_pt_with_a_data_object_is_read(tmp_path: Path) -> None:
     assert torch.equal(dataset.graph.edge_index, given.edge_index)
 
 
+def test_pt_edge_weights_are_kept_and_edge_attributes_left_out(tmp_path: Path) -> None:
+    given = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES), edge_attr=torch.ones(5, 3))
+    given.edge_weight = torch.tensor(WEIGHTS)
+    torch.save(given, tmp_path / "mine.pt")
+    assert torch.equal(data.load(tmp_path / "mine.pt").graph.edge_weight, given.edge_weight.float())
+
+
 def test_pt_with_a_dictionary_is_read(tmp_path: Path) -> None:
     torch.save({"x": torch.tensor(X).bfloat16(), "edge_index": torch.tensor(EDGES).int()}, tmp_path / "mine.pth")
     assert data.load(tmp_path / "mine.pth").graph.edge_index.dtype == torch.int64
@@ -186,10 +246,12 @@ def test_csv_folder_is_read(tmp_path: Path) -> None:
     dataset = data.load(tables(tmp_path / "people"))
     assert dataset.name == "people"
     assert dataset.node_ids == ("ann", "bob", "c, d")
+    assert dataset.feature_names == ("height", "weight")
     assert dataset.class_names == ("blue", "red")
     assert dataset.graph.y.tolist() == [1, -1, 0]
     assert torch.equal(dataset.graph.x, torch.tensor([[1.5, 3], [2, 4], [1e-3, 5]]))
     assert dataset.graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert dataset.graph.edge_weight is None
 
 
 @pytest.mark.parametrize("name", ["town-edges.csv", "town-nodes.csv"])
@@ -202,8 +264,9 @@ def test_csv_is_found_from_either_table(tmp_path: Path, name: str) -> None:
 
 def test_csv_columns_are_found_by_name_and_other_edge_columns_left_out(tmp_path: Path) -> None:
     nodes = "\ufeffy,f,id\n3,1,a\n-1,1,b\n10,1,c\n\n"
-    dataset = data.load(tables(tmp_path, nodes, "weight,target,source\n0.5,b,a\n"))
+    dataset = data.load(tables(tmp_path, nodes, "weight,target,since,source\n0.5,b,May,a\n"))
     assert dataset.graph.edge_index.tolist() == [[0], [1]]
+    assert dataset.graph.edge_weight.tolist() == [0.5]
     assert dataset.class_names == ("3", "10")
     assert dataset.graph.y.tolist() == [0, -1, 1]
 
@@ -250,6 +313,14 @@ def test_csv_largest_component_keeps_the_ids(tmp_path: Path) -> None:
         (None, "source\n", "an edge needs two columns"),
         (None, "ann,bob\nbob,ann\n", "line 1 is an edge, not a header: put the line 'source,target'"),
         (None, "source,target\nann,bob\nann,eve\n", "edges.csv, line 3: node 'eve' is not in nodes.csv: add it"),
+        (
+            None,
+            "source,target,weight\nann,bob,-1\n",
+            "edges.csv, line 2, column 'weight': '-1' is not a positive number",
+        ),
+        (None, "source,target,weight\nann,bob,\n", "'' is not a positive number: correct it, drop the edge, or rename"),
+        (None, "source,target,weight\nann,bob,nan\n", "'nan' is not a positive number"),
+        (None, "source,target,weight\nann,bob,1e-60\n", "'1e-60' is not a positive number"),
     ],
 )
 def test_csv_faults_name_file_line_and_cure(tmp_path: Path, nodes: str | None, edges: str | None, message: str) -> None:

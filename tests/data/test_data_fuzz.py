@@ -28,6 +28,7 @@ EDGES = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
 FIELDS: dict[str, np.ndarray] = {
     "x": X,
     "edge_index": EDGES,
+    "edge_weight": np.arange(1.0, 6.0),
     "y": np.array([0, 1, 0, 1, 0, -1]),
     "train_mask": np.eye(6, dtype=bool)[0],
     "val_mask": np.eye(6, dtype=bool)[1],
@@ -58,6 +59,7 @@ fitting = st.one_of(
     hnp.arrays(np.int64, (2, 5)),
     hnp.arrays(np.int64, (6,)),
     hnp.arrays(np.float32, (6,)),
+    hnp.arrays(np.float64, (5,)),
     hnp.arrays(np.int8, (6, 2), elements=st.integers(0, 1)),
     hnp.arrays(np.int64, (7,), elements=st.integers(-1, 6)),
 )
@@ -85,6 +87,9 @@ def check(name: str, files: dict[str, bytes]) -> None:
     assert set(graph.y.tolist()) <= set(range(-1, dataset.num_classes))
     assert graph.edge_index.shape[0] == 2
     assert bool(((graph.edge_index >= 0) & (graph.edge_index < nodes)).all())
+    if graph.edge_weight is not None:
+        assert graph.edge_weight.shape == (graph.num_edges,)
+        assert bool((torch.isfinite(graph.edge_weight) & (graph.edge_weight > 0)).all())
     try:
         split = dataset.split(dataset.default_splits[0])
     except InputError:
@@ -113,7 +118,7 @@ def tensors(fields: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 VALID_NPZ = npz(FIELDS)
 VALID_PT = pt(Data(**tensors(FIELDS)))
 VALID_CSV = b"id,f,label,g\na,1,red,2\nb,2,,3\nc,3,blue,4\nd,4,red,5\n"
-VALID_EDGES = b"source,target\na,b\nb,c\nc,d\n"
+VALID_EDGES = b"source,target,weight\na,b,1\nb,c,0.5\nc,d,2e3\n"
 
 damage = st.tuples(
     st.floats(0, 1), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=6), st.binary(max_size=20)
@@ -232,6 +237,7 @@ cells = st.one_of(
             "train_mask",
             "source",
             "target",
+            "weight",
             "f",
             "0",
             "1",

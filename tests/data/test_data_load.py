@@ -111,6 +111,7 @@ def test_from_pyg_codes_labels_and_keeps_the_callers_data() -> None:
     assert dataset.graph.y.tolist() == [1, 0, -1, 0, -1, 1]
     assert dataset.class_names == ("3", "7")
     assert given.y.shape == (6, 1)
+    assert dataset.graph.edge_weight is None
 
 
 def test_from_pyg_allows_a_graph_without_labels() -> None:
@@ -203,10 +204,30 @@ def test_largest_component_keeps_masks_with_their_nodes() -> None:
     assert [mask.nonzero().item() for mask in (split.train_mask, split.val_mask, split.test_mask)] == [1, 2, 3]
 
 
+def test_largest_component_keeps_weights_with_their_edges() -> None:
+    given = ring(edge_weight=torch.tensor([3.0, 4.0, 5.0]))
+    given.edge_index = torch.tensor([[0, 2, 3], [0, 3, 4]])
+    graph = data.from_pyg(given).largest_component().graph
+    assert (graph.edge_index.tolist(), graph.edge_weight.tolist()) == ([[0, 1], [1, 2]], [4.0, 5.0])
+
+
 def test_undirected_adds_each_reverse_once() -> None:
     dataset = data.from_pyg(ring()).undirected()
     assert dataset.graph.is_undirected()
     assert dataset.graph.num_edges == 12
+
+
+def test_undirected_weights_are_those_of_the_edge_the_sum_of_repetitions_and_the_mean_of_both_ways() -> None:
+    given = ring(edge_weight=torch.tensor([1.0, 2.0, 4.0, 6.0, 8.0, 9.0]))
+    given.edge_index = torch.tensor([[0, 1, 1, 2, 3, 5], [1, 2, 2, 1, 3, 4]])
+    dataset = data.from_pyg(given).undirected()
+    weights = dict(
+        zip(map(tuple, dataset.graph.edge_index.T.tolist()), dataset.graph.edge_weight.tolist(), strict=True)
+    )
+    once = {(0, 1): 1.0, (1, 2): (2.0 + 4.0 + 6.0) / 2, (3, 3): 8.0, (4, 5): 9.0}
+    assert weights == once | {(target, source): weight for (source, target), weight in once.items()}
+    again = dataset.undirected().graph
+    assert torch.equal(again.edge_weight, dataset.graph.edge_weight)
 
 
 def test_fingerprint_tells_data_apart() -> None:
@@ -218,6 +239,32 @@ def test_fingerprint_tells_data_apart() -> None:
     masked.train_mask, masked.val_mask, masked.test_mask = masks[0], masks[1], masks[2]
     others.append(data.from_pyg(masked, name="csbm"))
     assert len({base.fingerprint, *(other.fingerprint for other in others)}) == 4
+
+
+def test_fingerprint_knows_weights_and_stays_the_same_without() -> None:
+    # Stored runs and saved models know their data by it.
+    assert data.load("karate").fingerprint == "87fbce558aa5402c5f678fc8aa619d61"
+    found = [
+        data.from_pyg(ring(**more)).fingerprint
+        for more in ({}, *({"edge_weight": torch.full((6,), w)} for w in (1.0, 2.0)))
+    ]
+    assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize(
+    ("edges", "one_way"),
+    [
+        ([[0, 1, 2], [1, 2, 0]], True),
+        ([[0, 1, 3], [1, 2, 3]], True),
+        ([[0, 1, 1], [1, 2, 0]], False),
+        ([[3, 4], [3, 4]], False),
+        ([[], []], False),
+    ],
+)
+def test_one_way_means_that_no_edge_has_its_reverse(edges: list[list[int]], one_way: bool) -> None:
+    given = ring()
+    given.edge_index = torch.tensor(edges, dtype=torch.long)
+    assert data.from_pyg(given).one_way is one_way
 
 
 def test_repr_shows_the_sizes() -> None:

@@ -343,6 +343,25 @@ def test_command_reads_a_signed_edge_list(tmp_path: Path, capsys: pytest.Capture
     assert one_way["verdict"] == "consensus"
 
 
+@pytest.mark.parametrize("given", ["edges.csv", ""])
+@pytest.mark.parametrize("flags", [[], ["--directed"]])
+def test_command_reads_an_edge_list_alike_with_and_without_a_table_of_nodes(
+    given: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, alone = tmp_path / "graph", tmp_path / "friends.csv"
+    folder.mkdir()
+    text = "source,target,weight\nann,bob,2\nbob,ann,0.5\nbob,cat,-1\ncat,dan,1\ndan,ann,-0.5\n"
+    alone.write_text(text)
+    (folder / "edges.csv").write_text(text)
+    (folder / "nodes.csv").write_text("id,age\nann,1\nbob,2\ncat,3\ndan,4\n")
+    wanted = ("critical_attention", "mean", "verdict")
+    arguments = (*flags, "--time", "20", "--relative-attention", "1.5")
+    with_nodes, without = (answer(capsys, str(path), *arguments) for path in (folder / given, alone))
+    assert [with_nodes[key] for key in wanted] == [without[key] for key in wanted]
+    (folder / "nodes.csv").write_text("id,age\nann,1\nbob,2\ncat,3\ndan,4\neve,5\n")
+    assert answer(capsys, str(folder / given), *arguments)["agents"] == 5
+
+
 @pytest.mark.parametrize("shape", ["grid", "path", "cycle", "complete", "star", "barabasi-albert"])
 def test_command_knows_shapes(shape: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, shape, "--agents", "7", "--model", "degroot", "--time", "300")

@@ -91,6 +91,19 @@ def test_a_saved_model_is_read_at_its_depths(capsys, tmp_path, name, options, de
     assert "whole model: gradient at the input" in capsys.readouterr().out
 
 
+def test_edge_weights_of_a_file_are_used(capsys, tmp_path):
+    ends = np.stack([np.arange(6), (np.arange(6) + 1) % 6])
+    arrays = {"x": np.eye(6), "edge_index": np.concatenate([ends, ends[::-1]], 1)}
+    np.savez(tmp_path / "plain.npz", **arrays)
+    np.savez(tmp_path / "weighted.npz", **arrays, edge_weight=np.arange(1.0, 13.0))
+    for model in ("gcn", "bimp"):
+        plain, weighted = (
+            answer(capsys, "--model", model, "--dataset", tmp_path / f"{name}.npz", "--depths", "2", "--hidden", 8)
+            for name in ("plain", "weighted")
+        )
+        assert plain["rows"][0]["dirichlet_energy"] != weighted["rows"][0]["dirichlet_energy"]
+
+
 def test_a_graph_without_labels_has_no_gradient(capsys, tmp_path):
     np.savez(tmp_path / "ring.npz", x=np.eye(6), edge_index=np.stack([np.arange(6), (np.arange(6) + 1) % 6]))
     found = answer(capsys, "--dataset", tmp_path / "ring.npz", "--depths", "1,2", "-o", tmp_path / "out")

@@ -7,6 +7,7 @@ from torch_geometric.utils import to_undirected
 
 from dissensus import measure
 from dissensus.errors import InputError
+from dissensus.nn import BIMP
 
 
 def make_data(nodes: int = 12, channels: int = 5, dtype: torch.dtype = torch.float32) -> Data:
@@ -76,6 +77,25 @@ def test_watch_reads_a_plain_stack(data):
     assert hooks_of(model) == 0
     assert len(trace) == 3
     assert "convs.1: [12, 5]" in repr(trace)
+
+
+def test_weights_of_the_graph_go_to_models_that_take_them(data):
+    data.edge_weight = torch.rand(data.num_edges) + 0.1
+    bare = data.clone()
+    del bare.edge_weight
+    plain = Stack(2)
+    for one, other in zip(measure.watch(plain, data).states, measure.watch(plain, bare).states, strict=True):
+        assert torch.equal(one, other)
+    theirs = pyg.GCN(5, 8, 2)
+    expected = theirs.convs[0](data.x, data.edge_index, data.edge_weight)
+    assert torch.equal(measure.watch(theirs, data, layers="convs.0").states[0], expected)
+    ours = BIMP(5, 8, 3, method="euler", time=2.0).eval()
+    along = [torch.stack(measure.watch(ours, graph, times=[1, 2]).states) for graph in (data, bare)]
+    assert torch.equal(along[0], ours.trajectory(data.x, data.edge_index, [1, 2], data.edge_weight))
+    assert not torch.equal(along[0], along[1])
+    assert measure.gradient_norms(ours, data) != measure.gradient_norms(ours, bare)
+    responses = [measure.filter_response(ours, graph, bands=0).sharpening for graph in (data, bare)]
+    assert responses[0] != responses[1]
 
 
 def test_table_has_a_row_of_measures_for_each_layer(data):

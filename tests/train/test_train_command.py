@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from train_graphs import write_graph
+from train_graphs import write_graph, write_tables
 
 from dissensus import runs, train
 
@@ -209,6 +209,24 @@ def test_a_changed_file_is_another_run(answer, tmp_path):
     answer(*arguments)
     with runs.Store(store) as opened:
         assert len(opened) == 2
+
+
+def test_edges_that_all_run_one_way_are_told_unless_chosen(call, tmp_path):
+    one_way = write_tables(tmp_path / "tables")
+    both = write_tables(tmp_path / "both", edges="source,target\nn0,n1\nn1,n0\nn1,n2\n")
+    arguments = (*QUICK, "--splits", "1", "--quiet")
+    code, out, err = call("train", one_way, *arguments, "--json")
+    assert (code, len(json.loads(out)["runs"])) == (0, 1)
+    assert len(err.splitlines()) == 1
+    assert "messages go from source to target only" in err
+    for more in (("--undirected",), ("--no-undirected",), ("--set", "data.undirected=true")):
+        assert call("train", one_way, *arguments, *more)[::2] == (0, "")
+    assert call("train", both, *arguments)[::2] == (0, "")
+
+
+def test_a_dataset_by_name_is_directed_as_published(call, monkeypatch):
+    monkeypatch.setattr("dissensus.data.Dataset.one_way", True)
+    assert call("train", "karate", *QUICK, "--quiet")[::2] == (0, "")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT to a process of its own")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from train_graphs import write_graph
+from train_graphs import write_graph, write_tables
 
 from dissensus import data, runs, train
 from dissensus.errors import InputError
@@ -104,6 +104,82 @@ def test_node_names_and_csv_tables(answer, call, graph, tmp_path):
     assert code == 0
     rows = list(csv.reader(out.splitlines()))
     assert [row[0] for row in rows] == ["node", "n0", "n1", "n2", "n3"]
+
+
+def fit_tables(folder, tmp_path, model="gcn", **flags):
+    flags = {"train.epochs": 20, "model.hidden_channels": 8, "train.lr": 0.05, **flags}
+    train.save(train.fit(train.resolve(str(folder), model, preset="none", flags=flags)), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_features_are_matched_by_name(call, tmp_path):
+    model = fit_tables(write_tables(tmp_path / "one"), tmp_path)
+    turned = write_tables(tmp_path / "turned", columns=("c", "b", "a"), labels=False)
+    (_, straight, _), (code, found, err) = (call("predict", model, tmp_path / name) for name in ("one", "turned"))
+    assert (code, found, err) == (0, straight, "")
+    assert data.load(turned).feature_names == ("c", "b", "a")
+    assert train.prepare(train.load_saved(model), turned).feature_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (("a", "b"), "has no feature 'c', which the model was trained on: add the column"),
+        (("a", "b", "d"), "has no feature 'c'"),
+        (("a", "b", "c", "d"), "has the feature 'd', which the model does not know: drop the column"),
+    ],
+)
+def test_missing_and_extra_features_are_refused_by_name(columns, message, call, tmp_path):
+    model = fit_tables(write_tables(tmp_path / "one"), tmp_path)
+    code, out, err = call("predict", model, write_tables(tmp_path / "other", columns=columns))
+    assert (code, out) == (1, "")
+    assert message in err
+
+
+def test_a_model_saved_without_names_counts_features(call, tmp_path):
+    folder = fit_tables(write_tables(tmp_path / "one"), tmp_path)
+    facts = json.loads((folder / "config.json").read_text())
+    assert facts.pop("features") == ["a", "b", "c"]
+    assert facts.pop("nodes") is None
+    (folder / "config.json").write_text(json.dumps(facts))
+    assert call("predict", folder, write_tables(tmp_path / "other", columns=("a", "b", "d")))[0] == 0
+    assert "trained on 3" in call("predict", folder, write_tables(tmp_path / "fewer", columns=("a", "b")))[2]
+
+
+@pytest.mark.parametrize(("model", "flags"), [("grand++-l", {}), ("bimp", {"model.option_attention": "node"})])
+def test_a_model_bound_to_nodes_wants_them_in_their_order(model, flags, call, tmp_path):
+    folder = fit_tables(write_tables(tmp_path / "one"), tmp_path, model, **flags)
+    unlabelled = write_tables(tmp_path / "unlabelled", labels=False)
+    assert call("predict", folder, unlabelled)[::2] == (0, "")
+    turned = write_tables(tmp_path / "turned", ids=range(11, -1, -1))
+    code, _, err = call("predict", folder, turned)
+    assert code == 1
+    assert "other nodes than the graph that the model is bound to, or in another order: give the nodes" in err
+    graph = data.load(turned).graph
+    np.savez(tmp_path / "nameless.npz", x=graph.x, edge_index=graph.edge_index)
+    code, out, err = call("predict", folder, tmp_path / "nameless.npz")
+    assert (code, len(out.splitlines())) == (0, 13)
+    assert "its nodes must be those of training, in their order there" in err
+
+
+def test_a_model_bound_to_nodes_without_names_knows_its_own_graph(answer, call, graph, tmp_path):
+    answer(
+        "train",
+        graph,
+        "--model",
+        "grand++-l",
+        "--preset",
+        "none",
+        "--epochs",
+        2,
+        "--splits",
+        1,
+        "--save",
+        tmp_path / "m",
+    )
+    assert call("predict", tmp_path / "m", graph)[2] == ""
+    write_graph(tmp_path / "same.npz", labels=False)
+    assert "in their order there" in call("predict", tmp_path / "m", tmp_path / "same.npz")[2]
 
 
 def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_path):

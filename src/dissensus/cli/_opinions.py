@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from scipy.sparse import csr_array
 
+# The weights of the edges by the names of their ends, target first.
+Entries = dict[tuple[str, str], float]
 SHAPES = ("grid", "path", "cycle", "complete", "star", "barabasi-albert")
 
 
@@ -26,8 +28,8 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
         default="grid",
         metavar="GRAPH",
         help=f"{', '.join(SHAPES)}, a dataset by name (karate, cora, ...), or a file: an edge list (.csv with the "
-        "columns source, target and perhaps weight, a line for both directions unless --directed), or what "
-        "'dissensus train' reads",
+        "columns source, target and perhaps weight, a line for both directions unless --directed), with or without "
+        "its nodes.csv, or what else 'dissensus train' reads",
     )
     parser.add_argument(
         "--agents", type=int, default=agents, metavar="N", help="number of agents of a graph by its shape"
@@ -57,6 +59,7 @@ def _seed(text: str) -> int:
 
 def read_graph(args: argparse.Namespace) -> csr_array:
     """The communication matrix, from the arguments' graph."""
+    from dissensus import data
     from dissensus.dynamics import as_matrix
 
     path = Path(args.graph)
@@ -64,12 +67,12 @@ def read_graph(args: argparse.Namespace) -> csr_array:
         if args.agents < 2:
             raise InputError(f"--agents is {args.agents}: give at least 2")
         return as_matrix(_shape(args.graph, args.agents))
-    with_nodes = "edges" in path.name and path.with_name(path.name.replace("edges", "nodes")).is_file()
-    if path.suffix == ".csv" and not with_nodes:
-        return as_matrix(_edge_list(path, args.directed))
-    from dissensus import data
-
-    return as_matrix(data.load(args.graph).graph)
+    folder = path.is_dir() and args.graph not in data.names()
+    if not folder and path.suffix != ".csv":
+        return as_matrix(data.load(args.graph).graph)
+    with_nodes = folder or ("edges" in path.name and path.with_name(path.name.replace("edges", "nodes")).is_file())
+    names, entries = _tables(path) if with_nodes else _edge_list(path)
+    return as_matrix(_matrix(names, entries, args.directed))
 
 
 def _shape(name: str, n: int) -> csr_array:
@@ -113,11 +116,18 @@ def _preferential(n: int, m: int) -> np.ndarray:
     return np.array(pairs).T
 
 
-def _edge_list(path: Path, directed: bool) -> csr_array:
-    """An edge list as a matrix; agents are numbered as they first appear, or by their names if these are 0 to n - 1."""
-    import numpy as np
-    from scipy.sparse import coo_array
+def _tables(path: Path) -> tuple[list[str], Entries]:
+    """Agents and edges of edges.csv and nodes.csv; agents are numbered as in nodes.csv."""
+    from dissensus.data._csv import read_links
 
+    names, edge_index, weights = read_links(path)
+    values = [1.0] * edge_index.shape[1] if weights is None else weights.tolist()
+    edges = zip(*edge_index.tolist(), values, strict=True)
+    return names, {(names[target], names[source]): weight for source, target, weight in edges}
+
+
+def _edge_list(path: Path) -> tuple[list[str], Entries]:
+    """Agents and edges of an edge list; agents are numbered as they first appear, or by their names if 0 to n - 1."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(stream), 1) if row]
@@ -129,20 +139,28 @@ def _edge_list(path: Path, directed: bool) -> csr_array:
         rows = rows[1:]
     if not rows:
         raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
-    entries: dict[tuple[str, str], float] = {}
+    entries: Entries = {}
     for line, row in rows:
         weight = _number(row[2]) if len(row) > 2 and row[2] else 1.0
         if len(row) not in (2, 3) or "" in row[:2] or weight is None:
             raise InputError(f"{path}, line {line}: {','.join(row)[:60]!r} is not an edge: write source,target,weight")
         entries[row[1], row[0]] = weight
-    if not directed:
-        # A line of its own for the way back has the last word.
-        entries = {(i, k): weight for (k, i), weight in entries.items()} | entries
     names = list(dict.fromkeys(name for _, row in rows for name in row[:2]))
     if set(names) == {str(k) for k in range(len(names))}:
         names.sort(key=int)
+    return names, entries
+
+
+def _matrix(names: Sequence[str], entries: Entries, directed: bool) -> csr_array:
+    """Agents and edges as a matrix, with the way back of every edge unless ``directed``."""
+    import numpy as np
+    from scipy.sparse import coo_array
+
+    if not directed:
+        # A line of its own for the way back has the last word.
+        entries = {(i, k): weight for (k, i), weight in entries.items()} | entries
     index = {name: k for k, name in enumerate(names)}
-    places = np.array([(index[target], index[source]) for target, source in entries]).T
+    places = np.array([(index[target], index[source]) for target, source in entries], dtype=int).reshape(-1, 2).T
     return coo_array((list(entries.values()), (places[0], places[1])), shape=(len(names), len(names))).tocsr()
 
 

@@ -1,7 +1,8 @@
 """Predict the class of every node of a graph with a model that 'train --save' wrote.
 
-The graph may be another than the one trained on, if it has the same features and the model works on any graph. The
-table has one header line, then one line a node: its id, its class, that class's probability, and that of every class.
+The graph may be another than the one trained on, if it has the same features and the model works on any graph.
+Features of CSV tables are found by their names, in any order; others must be in the order of training. The table has
+one header line, then one line a node: its id, its class, that class's probability, and that of every class.
 """
 
 import argparse
@@ -31,9 +32,16 @@ def run(args: argparse.Namespace) -> int:
     if args.output and not Path(args.output).absolute().parent.is_dir():
         raise InputError(f"{Path(args.output).absolute().parent} is no folder: make it first, or give another -o")
     from dissensus import train
+    from dissensus.train._save import order_unknown
 
     saved = train.load_saved(args.folder)
     dataset = train.prepare(saved, args.graph)
+    if order_unknown(saved, dataset):
+        print(
+            f"{args.graph} is not the graph that the model is bound to, node by node: its nodes must be those of "
+            "training, in their order there, or the predictions mean nothing",
+            file=sys.stderr,
+        )
     rows = list(train.prediction_rows(saved, dataset, train.predict(saved, dataset)))
     if not args.output:
         csv.writer(sys.stdout, lineterminator="\n").writerows(rows)

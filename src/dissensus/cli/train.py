@@ -4,6 +4,9 @@ The test accuracy of a run is that of its best validation accuracy over the epoc
 then the preset, then --config, then the flags here; each overrides the one before it, key by key, and what came out of
 it is kept with every result. Without --splits: the ten random splits 1-10, or all fixed splits where the data brings
 its own.
+
+Edges of your own graph have weights where an .npz or .pt file has edge_weight, or edges.csv a column weight; they are
+used as they are given, from source to target, unless --undirected adds their reverse.
 """
 
 import argparse
@@ -25,6 +28,7 @@ from dissensus.train._presets import preset_names
 from dissensus.train._resolve import merge, parse_numbers, parse_settings
 
 if TYPE_CHECKING:
+    from dissensus.data import Dataset
     from dissensus.runs import Record
     from dissensus.train import Result
 
@@ -146,10 +150,21 @@ def plan(args: argparse.Namespace) -> Plan:
         dataset = load(config.data)
         splits = splits or list(dataset.default_splits)
         if args.graph not in names():
+            _tell_direction(config, dataset)
             # A file may change: its runs are known by what is in it. Workers may stand in other folders.
             layers["data"] |= {"name": str(Path(config.data.name).resolve()), "fingerprint": dataset.fingerprint}
             config = Config.from_dict(layers)
     return Plan(config, args.preset, splits, seeds or [1])
+
+
+def _tell_direction(config: Config, dataset: "Dataset") -> None:
+    """A table of edges with one line for each is easily taken for an undirected graph."""
+    if config.data.undirected is None and dataset.one_way:
+        print(
+            f"{config.data.name}: no edge has its reverse, so messages go from source to target only: choose with "
+            "--undirected (both ways) or --no-undirected (as it is)",
+            file=sys.stderr,
+        )
 
 
 def _numbers(text: str | None, flag: str, path: str, given: int | None) -> list[int] | None:

@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,17 +35,32 @@ def read_csv(edges: Path, nodes: Path) -> Dataset:
 
     ``nodes``: column ``id`` (or else the first one) names the node, any text; ``label`` or ``y``, if there is one, is
     its class, any text, empty where unknown; ``train_mask``, ``val_mask``, ``test_mask`` hold 0 or 1; all other columns
-    are features and hold numbers. ``edges``: columns ``source`` and ``target`` (or else the first two) hold ids of
-    ``nodes``, one line an edge in that direction; other columns are not read.
+    are features and hold numbers. Their names stay with the dataset. ``edges``: columns ``source`` and ``target`` (or
+    else the first two) hold ids of ``nodes``, one line an edge in that direction; ``weight``, if there is one, holds
+    positive numbers; other columns are not read.
     """
-    ids, labels, masks, x = _read_nodes(nodes)
-    edge_index = _read_edges(edges, nodes, {name: i for i, name in enumerate(ids)})
-    fields: dict[str, Any] = {"x": x, "edge_index": edge_index, **masks}
+    table = _read_nodes(nodes)
+    edge_index, weight = _read_edges(edges, nodes, table.ids, signed=False)
+    fields: dict[str, Any] = {"x": table.x, "edge_index": edge_index, "edge_weight": weight, **table.masks}
     class_names: Sequence[str] = ()
-    if labels is not None:
-        fields["y"], class_names = code_labels(labels)
+    if table.labels is not None:
+        fields["y"], class_names = code_labels(table.labels)
     name = edges.parent.resolve().name if edges.name == "edges.csv" else edges.stem
-    return from_fields(fields, name=name, where=str(nodes), class_names=class_names, node_ids=ids)
+    return from_fields(
+        fields,
+        name=name,
+        where=str(nodes),
+        class_names=class_names,
+        node_ids=table.ids,
+        feature_names=table.features,
+    )
+
+
+def read_links(path: Path) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """The nodes' ids, ``edge_index`` and the edges' weights, here of either sign, of the pair of tables at ``path``."""
+    edges, nodes = find_pair(path)
+    ids = _read_nodes(nodes).ids
+    return ids, *_read_edges(edges, nodes, ids, signed=True)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -80,8 +95,18 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
     return header
 
 
-def _read_nodes(path: Path) -> tuple[list[str], list[str] | None, dict[str, np.ndarray], np.ndarray]:
-    """Ids, labels (``None`` without such a column), masks and features of the node table."""
+class _Nodes(NamedTuple):
+    """The node table: ids, labels (``None`` without such a column), masks by name, features' names and ``x``."""
+
+    ids: list[str]
+    labels: list[str] | None
+    masks: dict[str, np.ndarray]
+    features: list[str]
+    x: np.ndarray
+
+
+def _read_nodes(path: Path) -> _Nodes:
+    """The node table."""
     rows = _rows(path)
     header = _header(path, rows)
     key = header.index("id") if "id" in header else 0
@@ -109,7 +134,7 @@ def _read_nodes(path: Path) -> tuple[list[str], list[str] | None, dict[str, np.n
         raise InputError(f"{path} has a header but no nodes: add one line for each node")
     masks = np.array(marked, dtype=np.bool_).reshape(len(lines), len(marks))
     by_name = {header[i]: np.ascontiguousarray(masks[:, j]) for j, i in enumerate(marks)}
-    return list(lines), labels if label else None, by_name, np.stack(features)
+    return _Nodes(list(lines), labels if label else None, by_name, [header[i] for i in numeric], np.stack(features))
 
 
 def _numbers(row: Sequence[str], columns: Sequence[int], header: Sequence[str], where: str) -> np.ndarray:
@@ -144,17 +169,20 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
-def _read_edges(path: Path, nodes: Path, index: dict[str, int]) -> np.ndarray:
-    """The edge table as ``edge_index`` ``[2, edges]``."""
+def _read_edges(path: Path, nodes: Path, ids: Sequence[str], *, signed: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """The edge table as ``edge_index`` ``[2, edges]`` and weights ``[edges]`` (``None`` without such a column)."""
     rows = _rows(path)
     header = _header(path, rows)
+    index = {name: i for i, name in enumerate(ids)}
     if len(header) < 2:
         raise InputError(f"{path}, line 1: an edge needs two columns: name them source and target")
     if header[0] in index and header[1] in index:
         raise InputError(f"{path}, line 1 is an edge, not a header: put the line 'source,target' before it")
     ends = ("source", "target")
     columns = [header.index(end) for end in ends] if set(ends) <= set(header) else [0, 1]
+    weight = next((i for i, column in enumerate(header) if column == "weight" and i not in columns), None)
     found: list[int] = []
+    weights: list[float] = []
     for line, row in rows:
         for column in columns:
             node = index.get(row[column])
@@ -162,4 +190,15 @@ def _read_edges(path: Path, nodes: Path, index: dict[str, int]) -> np.ndarray:
                 name = _short(row[column])
                 raise InputError(f"{path}, line {line}: node {name} is not in {nodes.name}: add it or drop the edge")
             found.append(node)
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T
+        if weight is not None:
+            weights.append(_weight(row[weight], signed, f"{path}, line {line}, column 'weight'"))
+    return np.array(found, dtype=np.int64).reshape(-1, 2).T, None if weight is None else np.array(weights)
+
+
+def _weight(text: str, signed: bool, where: str) -> float:
+    if _is_number(text) and (signed or np.float32(float(text)) > 0):
+        return float(text)
+    raise InputError(
+        f"{where}: {_short(text)} is not a {'finite' if signed else 'positive'} number: correct it, drop the edge, or "
+        "rename the column if it is no weight"
+    )

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import subgraph, to_undirected
+from torch_geometric.utils import coalesce, subgraph, to_undirected
 
 from dissensus.data._splits import FixedSplits, ScaledSplits, Splits
 from dissensus.errors import InputError
@@ -28,10 +28,12 @@ class Dataset:
     Args:
         name: The dataset's name, or the stem of the file it came from.
         graph: ``x [n, features]`` (float32), ``edge_index [2, edges]`` (int64, each column a message from its first
-            node to its second) and ``y [n]`` (int64; -1 where a node has no label).
+            node to its second), ``y [n]`` (int64; -1 where a node has no label) and, if the edges have weights,
+            ``edge_weight [edges]`` (float32, positive).
         class_names: The name of class 0, 1, ...; the labels of ``y`` as the file wrote them.
         splits: How :meth:`split` draws its masks.
         node_ids: The nodes' names, where the file gave them.
+        feature_names: The names of the columns of ``x``, where the file gave them.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Dataset:
     class_names: tuple[str, ...]
     splits: Splits
     node_ids: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def num_classes(self) -> int:
@@ -76,10 +79,22 @@ class Dataset:
         return float((ends[0] == ends[1]).double().mean()) if ends.size(1) else None
 
     @cached_property
+    def one_way(self) -> bool:
+        """Whether there are edges between different nodes, and not one of them has its reverse."""
+        source, target = self.graph.edge_index[:, self.graph.edge_index[0] != self.graph.edge_index[1]]
+        n = self.graph.num_nodes
+        return bool(source.numel()) and not bool(torch.isin(source * n + target, target * n + source).any())
+
+    @cached_property
     def fingerprint(self) -> str:
-        """A hash of features, edges, labels and fixed splits: two datasets of one fingerprint hold the same data."""
+        """A hash of features, edges, their weights, labels and fixed splits.
+
+        Two datasets of one fingerprint hold the same data.
+        """
         digest = hashlib.blake2b(digest_size=16)
         tensors = [self.graph.x, self.graph.edge_index, self.graph.y]
+        if self.graph.edge_weight is not None:
+            tensors.append(self.graph.edge_weight)
         if isinstance(self.splits, FixedSplits):
             tensors += [self.splits.train, self.splits.val, self.splits.test]
         for tensor in tensors:
@@ -96,9 +111,17 @@ class Dataset:
         )
 
     def undirected(self) -> "Dataset":
-        """The same dataset with the reverse of every edge added, duplicates merged."""
+        """The same dataset with the reverse of every edge added, duplicates merged.
+
+        The reverse gets the edge's weight. Weights of edges that are repeated in one direction add up, as they do in
+        the models; of two directions with different weights both get the mean.
+        """
         graph = copy(self.graph)
-        graph.edge_index = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
+        if graph.edge_weight is None:
+            graph.edge_index = to_undirected(graph.edge_index, num_nodes=graph.num_nodes)
+        else:
+            once = coalesce(graph.edge_index, graph.edge_weight, graph.num_nodes, reduce="sum")
+            graph.edge_index, graph.edge_weight = to_undirected(*once, num_nodes=graph.num_nodes, reduce="mean")
         return replace(self, graph=graph)
 
     def largest_component(self) -> "Dataset":
@@ -108,10 +131,12 @@ class Dataset:
         links = coo_array((np.ones(len(row), dtype=np.int8), (row, col)), shape=(graph.num_nodes, graph.num_nodes))
         _, component = connected_components(links, directed=True, connection="weak")
         keep = torch.from_numpy(np.flatnonzero(component == np.bincount(component).argmax()))
-        edge_index, _ = subgraph(keep, graph.edge_index, relabel_nodes=True, num_nodes=graph.num_nodes)
+        edge_index, edge_weight = subgraph(
+            keep, graph.edge_index, graph.edge_weight, relabel_nodes=True, num_nodes=graph.num_nodes
+        )
         return replace(
             self,
-            graph=Data(x=graph.x[keep], edge_index=edge_index, y=graph.y[keep]),
+            graph=Data(x=graph.x[keep], edge_index=edge_index, y=graph.y[keep], edge_weight=edge_weight),
             splits=self.splits.subset(keep) if isinstance(self.splits, FixedSplits) else self.splits,
             node_ids=None if self.node_ids is None else tuple(self.node_ids[i] for i in keep.tolist()),
         )
@@ -121,8 +146,9 @@ def from_pyg(data: Data, *, name: str = "graph") -> Dataset:
     """A :class:`Dataset` from a PyG ``Data`` with ``x``, ``edge_index`` and, if it has labels, ``y``.
 
     ``y`` is ``[n]`` or ``[n, 1]``, integers; negative means unlabelled. ``train_mask``, ``val_mask`` and ``test_mask``,
-    ``[n]`` or ``[n, k]`` for k splits, become the fixed splits; without them splits are random. Other attributes,
-    edge weights among them, are left out.
+    ``[n]`` or ``[n, k]`` for k splits, become the fixed splits; without them splits are random. ``edge_weight``,
+    ``[edges]`` or ``[edges, 1]``, positive numbers, are the weights of the edges. Other attributes, ``edge_attr`` among
+    them, are left out: a weight that is there must be copied to ``edge_weight``.
     """
     return from_fields(data.to_dict(), name=name, where="the graph")
 
@@ -134,6 +160,7 @@ def from_fields(
     where: str,
     class_names: Sequence[str] | None = None,
     node_ids: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
     splits: Splits | None = None,
 ) -> Dataset:
     """A checked :class:`Dataset` from arrays or tensors by name; errors begin with ``where``.
@@ -142,6 +169,7 @@ def from_fields(
     """
     x = _features(fields.get("x"), where)
     edge_index = _edges(fields.get("edge_index"), x.size(0), where)
+    edge_weight = _weights(fields.get("edge_weight"), edge_index, where)
     y, found = _labels(fields.get("y"), x.size(0), where)
     if class_names is None:
         class_names = found
@@ -150,10 +178,11 @@ def from_fields(
         splits = _fixed(fields, given, y, where)
     return Dataset(
         name=name,
-        graph=Data(x=x, edge_index=edge_index, y=y),
+        graph=Data(x=x, edge_index=edge_index, y=y, edge_weight=edge_weight),
         class_names=tuple(class_names),
         splits=splits or ScaledSplits(),
         node_ids=None if node_ids is None else tuple(node_ids),
+        feature_names=None if feature_names is None else tuple(feature_names),
     )
 
 
@@ -214,6 +243,30 @@ def _edges(value: Any, nodes: int, where: str) -> Tensor:
             f"0-{nodes - 1}: number the nodes from 0, or drop the edge"
         )
     return torch.from_numpy(_owned(np.ascontiguousarray(edges, dtype=np.int64)))
+
+
+def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
+    """Positive weights ``[edges]``; ``None`` where there are none."""
+    if value is None:
+        return None
+    weights = _array(value, "edge_weight", where)
+    edges = edge_index.size(1)
+    if weights.dtype.kind in "US" or weights.shape not in ((edges,), (edges, 1)):
+        raise InputError(
+            f"{where}: edge_weight is {weights.dtype} of shape {list(weights.shape)}, but there are {edges} edges: "
+            "give one number an edge, or leave it out"
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.ascontiguousarray(weights.reshape(edges), dtype=np.float32)
+    wrong = ~(np.isfinite(weights) & (weights > 0))
+    if wrong.any():
+        edge = int(wrong.argmax())
+        source, target = edge_index[:, edge].tolist()
+        raise InputError(
+            f"{where}: edge {edge}, from node {source} to {target}, has the weight {weights[edge]}, not a positive "
+            f"number of float32, {int(wrong.sum())} edges in all: drop them, or give them positive weights"
+        )
+    return torch.from_numpy(_owned(weights))
 
 
 def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]]:

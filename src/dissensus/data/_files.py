@@ -15,7 +15,9 @@ from dissensus.data._csv import find_pair, read_csv
 from dissensus.data._dataset import MASKS, Dataset, from_fields
 from dissensus.errors import InputError
 
-_LAYOUT = "x and edge_index (or scipy's indptr and indices), and if known y, train_mask, val_mask, test_mask"
+_LAYOUT = (
+    "x and edge_index (or scipy's indptr and indices), and if known edge_weight, y, train_mask, val_mask, test_mask"
+)
 
 
 def read(path: Path) -> Dataset:
@@ -32,11 +34,12 @@ def read(path: Path) -> Dataset:
 
 
 def read_npz(path: Path) -> Dataset:
-    """A NumPy archive with ``x`` and ``edge_index``, and optionally ``y`` and the three masks.
+    """A NumPy archive with ``x`` and ``edge_index``, and optionally ``y``, ``edge_weight`` and the three masks.
 
     In place of ``edge_index`` it may hold the adjacency matrix in scipy's CSR parts, ``indptr`` and ``indices`` and, if
-    it has zeros, ``data``: entry (i, j) is the edge from i to j. The layout of the gnn-benchmark files is read too:
-    the adjacency matrix with the prefix ``adj_``, sparse features with the prefix ``attr_``, and ``labels``.
+    it has weights or zeros, ``data``: entry (i, j) is the weight of the edge from i to j; zeros are no edges, and where
+    all others are 1 edges have no weights. The layout of the gnn-benchmark files is read too: the adjacency matrix with
+    the prefix ``adj_``, sparse features with the prefix ``attr_``, and ``labels``.
     """
     try:
         # Opened here, because np.load leaves a damaged archive open.
@@ -44,7 +47,7 @@ def read_npz(path: Path) -> Dataset:
             archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise InputError(f"{path} holds a single array, not an archive: save it with numpy.savez({_LAYOUT})")
-            wanted = ("x", "edge_index", "y", "labels", *MASKS)
+            wanted = ("x", "edge_index", "edge_weight", "y", "labels", *MASKS)
             csr = [f"{p}{part}" for p in ("", "adj_", "attr_") for part in ("indptr", "indices", "data", "shape")]
             found = {key: archive[key] for key in (*wanted, *csr) if key in archive.files}
     except InputError:
@@ -64,8 +67,15 @@ def _from_arrays(path: Path, found: dict[str, Any]) -> Dataset:
     if "edge_index" not in found:
         prefix = "adj_" if "adj_indptr" in found else ""
         if f"{prefix}indptr" in found:
-            row, col, _ = _coordinates(found, prefix, path)
+            if "edge_weight" in found:
+                raise InputError(
+                    f"{path}: there is edge_weight beside a CSR matrix: store the weights as its {prefix}data instead"
+                )
+            row, col, values = _coordinates(found, prefix, path)
             found["edge_index"] = np.stack([row, col])
+            # Such files hold ones for edges without weights.
+            if (values != 1).any():
+                found["edge_weight"] = values
     if "x" not in found and "attr_indptr" in found:
         found["x"] = _dense(found, path)
     found.setdefault("y", found.get("labels"))

@@ -31,9 +31,10 @@ def load(
 ) -> Dataset:
     """Load a dataset by name (:func:`names`), or the user's own graph from a file.
 
-    A path is an ``.npz``, a PyG ``.pt``, or a folder with ``edges.csv`` and ``nodes.csv``; a name that is also a file's
-    is taken as the name, so write ``./cora`` for the file. Raw files in the folder ``DISSENSUS_DATA`` are read, never
-    written to; others are downloaded. Processed files go to ``DISSENSUS_CACHE``, or the user's cache directory.
+    A path is an ``.npz``, a PyG ``.pt``, or a folder with ``edges.csv`` and ``nodes.csv``; edges have weights where the
+    file has ``edge_weight``, or a column ``weight`` in ``edges.csv``. A name that is also a file's is taken as the
+    name, so write ``./cora`` for the file. Raw files in the folder ``DISSENSUS_DATA`` are read, never written to;
+    others are downloaded. Processed files go to ``DISSENSUS_CACHE``, or the user's cache directory.
 
     Args:
         name_or_path: A dataset's name, or a path.

@@ -41,7 +41,7 @@ def gradient_norms(
             if there is one and over all labelled nodes (``y >= 0``) otherwise.
         layers: with ``of="states"``, which modules are layers.
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
-            data.edge_index)``.
+            data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
     """
     one_of("gradient", of, ["parameters", "states"])
     check_data(data)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 from torch import Tensor, nn
@@ -23,8 +24,19 @@ def check_data(data: Data) -> Data:
 
 
 def call(model: nn.Module, data: Data, forward: Forward | None) -> Any:
-    """The model's output on ``data``: ``forward(model, data)``, or ``model(data.x, data.edge_index)``."""
-    return model(data.x, data.edge_index) if forward is None else forward(model, data)
+    """The model's output on ``data``: ``forward(model, data)``, or ``model(data.x, data.edge_index)``.
+
+    The latter with ``edge_weight``, where ``data`` has weights and the model takes them.
+    """
+    if forward is not None:
+        return forward(model, data)
+    return model(data.x, data.edge_index, **weights_for(model.forward, data))
+
+
+def weights_for(function: Callable[..., Any], data: Data) -> dict[str, Tensor]:
+    """``edge_weight`` of ``data`` as an argument, if there are weights and the function takes an argument so named."""
+    weight = getattr(data, "edge_weight", None)
+    return {"edge_weight": weight} if weight is not None and "edge_weight" in signature(function).parameters else {}
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def filter_response(
         probes: number of random output directions; the relative error of the shares falls as ``1 / sqrt(probes)``.
         seed: seed of all random directions.
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
-            data.edge_index)``.
+            data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
     """
     check_data(data)
     check_state(data.x)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from dissensus.errors import InputError
-from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers
+from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers, weights_for
 from dissensus.measure._summary import summary
 
 
@@ -58,13 +58,14 @@ def watch(
 
     Args:
         model: any ``torch.nn.Module``.
-        data: graph with ``x [n, in_channels]`` and ``edge_index``.
+        data: graph with ``x [n, in_channels]`` and ``edge_index``; its ``edge_weight``, if there is one, goes to a
+            model whose ``forward`` (or ``trajectory``) has an argument of that name.
         times: times, or layer numbers of a discrete model, at which to read the trajectory.
         layers: which modules are layers. By default every ``MessagePassing`` module, or the top-level children if there
             is none; ``"children"`` for the top-level children; or names as in ``model.named_modules()`` (the model
             itself goes by the name of its class).
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
-            data.edge_index)``.
+            data.edge_index)``, with ``edge_weight`` as above.
 
     Returns:
         A :class:`Trace` with one state for each *call* of a layer: the second call of ``conv`` is named ``conv#2``. Of
@@ -102,5 +103,5 @@ def _along_trajectory(
             "times= reads the model's trajectory, where layers= and forward= have no meaning; leave them out"
         )
     with evaluating(model):
-        states = trajectory(data.x, data.edge_index, times)
+        states = trajectory(data.x, data.edge_index, times, **weights_for(trajectory, data))
     return Trace(tuple(f"t={t:g}" for t in times), tuple(states), data.edge_index, tuple(times))

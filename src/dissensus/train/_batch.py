@@ -23,6 +23,7 @@ class Batch:
     Attributes:
         x: node features, [n, features].
         edge_index: [2, edges].
+        edge_weight: positive weights, [edges]; None where edges have none.
         y: classes, [n]; -1 where unknown.
         sources: which nodes are for training, [n], boolean.
         train: the nodes whose loss counts, [their number].
@@ -31,6 +32,7 @@ class Batch:
 
     x: Tensor
     edge_index: Tensor
+    edge_weight: Tensor | None
     y: Tensor
     sources: Tensor
     train: Tensor
@@ -38,16 +40,17 @@ class Batch:
 
     @classmethod
     def of(cls, data: Data, device: torch.device, dtype: torch.dtype) -> Self:
-        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``.
+        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y``, ``train_mask`` and perhaps ``edge_weight``.
 
         Where it has a ``batch_size``, as those of PyG's ``NeighborLoader`` have, the first so many nodes are the ones
         that were asked for, and the loss is theirs alone.
         """
         seeds = data.train_mask[: data.batch_size] if "batch_size" in data else data.train_mask
-        train, graph = seeds.nonzero().view(-1), data.batch if "batch" in data else None
+        train, weight, graph = seeds.nonzero().view(-1), data.edge_weight, data.batch if "batch" in data else None
         return cls(
             x=data.x.to(device, dtype),
             edge_index=data.edge_index.to(device),
+            edge_weight=None if weight is None else weight.to(device, dtype),
             y=data.y.to(device),
             sources=data.train_mask.to(device),
             train=train.to(device),
@@ -68,7 +71,7 @@ class Batch:
     def scores(self, model: Model, forward: Callable[..., Tensor] | None = None) -> Tensor:
         """The model's scores, [n, classes]; ``forward`` is what to call where it is not the model itself."""
         self.prepare(model)
-        return (forward or model)(self.x, self.edge_index, batch=self.graph)
+        return (forward or model)(self.x, self.edge_index, self.edge_weight, batch=self.graph)
 
     def loss(self, scores: Tensor, nodes: Tensor) -> Tensor:
         """Mean cross entropy of scores [n, classes] on some nodes."""

@@ -61,7 +61,7 @@ def _over_time(model: ContinuousModel, split: Split, see: Callable[[Tensor], Non
     split.prepare(model)
     try:
         # A step ends at T, so what is reported without this selection is always among the candidates.
-        model.integrate(split.x, split.edge_index, time=REACH * end, save_at=(end,), callback=look)
+        model.integrate(split.x, split.edge_index, split.edge_weight, time=REACH * end, save_at=(end,), callback=look)
     except SolverError:
         # Beyond T a field that nobody trained there may well diverge; up to T it must not.
         if reached[-1] < end:

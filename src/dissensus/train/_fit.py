@@ -136,8 +136,9 @@ def fit(
     Args:
         config: the run.
         loader: batches of the same graph, passed over once an epoch: PyG's ``NeighborLoader``, or anything that yields
-            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``. With ``batch_size`` in a batch, the loss
-            is that of its first so many nodes. Such a run can be repeated only with the same loader.
+            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and ``edge_weight`` where edges have
+            weights. With ``batch_size`` in a batch, the loss is that of its first so many nodes. Such a run can be
+            repeated only with the same loader.
         progress: called after every epoch.
     """
     return train(config, load(config.data), Team(), loader=loader, progress=progress)
