@@ -86,6 +86,10 @@ class Energy(Study):
 
     models: tuple[str, ...]
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return ("models", "seeds")
+
     def plan(self, request: Request) -> Plan:
         models = request.models or (("bimp", "gcn") if request.quick else self.models)
         common = {**_COMMON, "layers": 100} if request.quick else _COMMON
