@@ -12,9 +12,10 @@ import pytest
 from dissensus import cli, runs, train
 from dissensus.errors import InputError
 from dissensus.report import Curves, Page, Table, Value, compare
+from dissensus.report._curves import SHAPES
 from dissensus.report._studies import add_section, cells, items, markdown, notes, update_readme, write_files
 from dissensus.runs import Record
-from dissensus.studies import STUDIES, Request, read_results, run_bifurcation, run_energy
+from dissensus.studies import STUDIES, Lines, Request, read_results, run_bifurcation, run_energy
 from dissensus.studies._bifurcation import lattice
 
 ROOT = Path(__file__).parents[2]
@@ -175,6 +176,37 @@ def test_seeds_are_averaged_within_their_split():
     # A single split: its seeds are the samples.
     (cell,) = cells(study, rows[:2], "test")
     assert (cell["mean"], cell["n"]) == (65.0, 2)
+
+
+def homophilic_rows(splits, models=("bimp", "gcn")):
+    common = {"dataset": "cora", "seed": 1, "status": "done", "preset": "default"}
+    return [{**common, "model": model, "split": split, "test": 80.0 + split} for model in models for split in splits]
+
+
+def test_tests_are_shown_where_there_are_any():
+    study = STUDIES["homophilic"]
+    stems = {n: [item.stem for item in items(study, homophilic_rows(range(n)))] for n in (1, 2)}
+    assert stems == {1: ["accuracy", "details"], 2: ["accuracy", "details", "paired-cora"]}
+    assert [item.stem for item in items(study, homophilic_rows(range(2), ["gcn", "gat"]))] == ["accuracy", "details"]
+
+
+def test_notes_stand_below_tables_and_on_the_page_once():
+    study, rows = STUDIES["homophilic"], homophilic_rows(range(2))
+    (note,) = notes(study, rows)
+    assert [note in item.content.note for item in items(study, rows)] == [True, True, False]
+    meta = {"date": "2026-11-17T01:02:03Z", "dissensus": "0", "torch": "2", "cpu": "c", "commands": [], "quick": False}
+    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
+    assert html.count(note) == 1
+    assert "Made on 2026-11-17 with" in html
+
+
+def test_no_chart_of_energies_repeats_a_colour():
+    study = STUDIES["energy"]
+    for view in study.views:
+        if isinstance(view, Lines):
+            drawn = view.only or [model for model in study.models if model not in view.without]
+            assert len(drawn) <= len(SHAPES)
+            assert set(drawn) <= set(study.models)
 
 
 def test_a_plan_lists_what_is_missing(answer, call):
