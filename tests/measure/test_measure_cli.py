@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dissensus import data, measure, nn
+from dissensus import data, measure, nn, train
 from dissensus.cli import measure as command
 from dissensus.errors import InputError, MissingExtraError
 
@@ -102,6 +102,43 @@ def test_edge_weights_of_a_file_are_used(capsys, tmp_path):
             for name in ("plain", "weighted")
         )
         assert plain["rows"][0]["dirichlet_energy"] != weighted["rows"][0]["dirichlet_energy"]
+
+
+def test_a_trained_folder_is_measured_on_its_graph_as_it_was_prepared(capsys, tmp_path):
+    random, nodes = np.random.default_rng(0), np.arange(60)
+    fields = {"x": random.standard_normal((60, 5)).astype(np.float32), "y": nodes % 2}
+    np.savez(tmp_path / "ring.npz", edge_index=np.stack([nodes, (nodes + 1) % 60]), **fields)
+    flags = {"train.epochs": 2, "data.undirected": True, "data.split": 3, "model.num_layers": 4}
+    train.save(train.fit(train.resolve(str(tmp_path / "ring.npz"), "gcn", preset="none", flags=flags)), tmp_path / "m")
+    found = answer(capsys, "--load", tmp_path / "m")
+    assert (found["dataset"], found["split"]) == (str(tmp_path / "ring.npz"), 3)
+    graph = data.load(tmp_path / "ring.npz", undirected=True).split(3)
+    model = train.load_saved(tmp_path / "m").model
+    for row, state in zip(found["rows"], measure.watch(model, graph, times=[1, 2, 3]).states, strict=True):
+        expected = measure.summary(state, graph.edge_index)
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    gradient = measure.gradient_norms(model, graph, of="states")["input"]
+    assert found["gradient_norm"] == pytest.approx(gradient, rel=1e-4)
+
+    # Named again, or by the file in the folder: the same preparation.
+    named = ("--dataset", tmp_path / "ring.npz", "--split", 3)
+    for path in (tmp_path / "m", tmp_path / "m" / "model.safetensors"):
+        assert answer(capsys, "--load", path, *named)["rows"] == found["rows"]
+    # A file on its own says nothing of any preparation, so the graph is taken as it is.
+    model.save(tmp_path / "alone.safetensors")
+    assert answer(capsys, "--load", tmp_path / "alone.safetensors", *named)["rows"] != found["rows"]
+    with pytest.raises(InputError, match="the same features"):
+        call("--load", tmp_path / "m", "--dataset", "karate")
+    with pytest.raises(InputError, match="write one with train --save"):
+        call("--load", tmp_path)
+
+
+def test_a_saved_model_without_hidden_layers_is_read_at_a_few(capsys, tmp_path):
+    nn.create("dgc", in_channels=34, hidden_channels=8, out_channels=2).save(tmp_path / "dgc.safetensors")
+    found = answer(capsys, "--load", tmp_path / "dgc.safetensors", "--dataset", "karate")
+    assert [row["depth"] for row in found["rows"]] == [62, 125, 188, 250]
+    # Its two scores have nothing to say about the third and fourth class.
+    assert found["gradient_norm"] is None
 
 
 def test_a_graph_without_labels_has_no_gradient(capsys, tmp_path):

@@ -6,6 +6,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from dissensus import measure
+from dissensus import nn as models
+from dissensus.catalogue import MODELS
 from dissensus.errors import InputError
 from dissensus.nn import BIMP
 
@@ -191,6 +193,76 @@ def test_watch_with_times_reads_the_trajectory(data):
     torch.testing.assert_close(trace.states[1], data.x * 2**1.5)
     assert [row["time"] for row in trace.table()] == [0.0, 1.5]
     assert model.dropout.training
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_watch_reads_every_model_of_ours_without_further_arguments(data, name):
+    # Small features: under Fisher's reaction (gread-f) large negative ones run away within the default time.
+    data.x *= 0.3
+    model = models.create(name, in_channels=5, hidden_channels=8, out_channels=3)
+    trace = measure.watch(model, data)
+    assert model.training
+    assert all(state.size(0) == 12 and not state.requires_grad for state in trace.states)
+    assert all(row["effective_rank"] >= 1 for row in trace.table())
+    model.eval()
+    if name == "dgc":
+        assert trace.times == (0, 62, 125, 188, 250)
+    elif name == "sgc":
+        assert trace.times == (0, 1, 2)
+        torch.testing.assert_close(model.linear(trace.states[-1]), model(data.x, data.edge_index))
+    elif MODELS[name].continuous:
+        assert trace.times == tuple(model.time * k / 4 for k in range(5))
+        # Stops may change the steps of an adaptive solver, within its tolerance.
+        torch.testing.assert_close(
+            model.decoder(trace.states[-1]), model(data.x, data.edge_index), atol=0.02, rtol=0.02
+        )
+    else:
+        assert trace.names == ("layers.0", "layers.1")
+        torch.testing.assert_close(trace.states[-1], model(data.x, data.edge_index))
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "time", "times"),
+    [
+        ("euler", 1.0, 3.0, (0, 1, 2, 3)),
+        ("euler", 1.0, 2.5, (0, 1, 2, 2.5)),
+        ("euler", 1.0, 0.01, (0, 0.01)),
+        ("rk4", 0.1, 0.7, (0, 0.2, 0.4, 0.5, 0.7)),
+        ("midpoint", 0.5, 20.0, (0, 5, 10, 15, 20)),
+    ],
+)
+def test_watch_cuts_no_step_of_a_fixed_size(data, method, step, time, times):
+    options = {"method": method, "step_size": step, "time": time}
+    model = models.create("bimp", in_channels=5, hidden_channels=8, out_channels=3, **options).eval()
+    trace = measure.watch(model, data)
+    assert trace.times == pytest.approx(times)
+    torch.testing.assert_close(model.decoder(trace.states[-1]), model(data.x, data.edge_index))
+
+
+def test_watch_reads_the_transient_towards_an_equilibrium(data):
+    model = models.BIMP(5, 8, 3, depth="equilibrium", time=2.0)
+    trace = measure.watch(model, data)
+    assert trace.times == (0, 0.5, 1, 1.5, 2)
+    expected = model.eval().trajectory(data.x, data.edge_index, trace.times)
+    torch.testing.assert_close(torch.stack(trace.states), expected)
+    assert measure.watch(model, data, layers="children").names == ("encoder", "decoder")
+
+
+def test_watch_reads_the_members_of_a_list_of_modules(data):
+    class Dense(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleDict({"hidden": nn.ModuleList([nn.Linear(5, 4), nn.Tanh()])})
+            self.last = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            for part in self.parts["hidden"]:
+                x = part(x)
+            return self.last(x)
+
+    trace = measure.watch(Dense(), data)
+    assert trace.names == ("parts.hidden.0", "parts.hidden.1", "last")
+    assert list(measure.gradient_norms(Dense(), data, of="states")) == ["input", *trace.names]
 
 
 def test_watch_refuses_what_it_cannot_read(data):

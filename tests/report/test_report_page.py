@@ -93,6 +93,10 @@ def test_page_is_well_formed_and_needs_no_other_file(tmp_path):
     assert "<p>First.</p><p>Run <code>dissensus demo</code>.</p>" in document
 
 
+def test_tables_of_many_means_are_set_smaller():
+    assert Reader(page().html()).values("class").count("table dense") == 1
+
+
 def test_contents_only_where_there_are_several_sections():
     reader = Reader(page().html())
     assert {"#s1-one", "#s2-two"} <= set(reader.values("href"))
@@ -184,6 +188,8 @@ addEventListener("load", () => {
   out.themes = [before, paper()];
   out.overflow = document.documentElement.scrollWidth - innerWidth;
   out.width = innerWidth;
+  const widths = (query) => all(query).map((each) => each.getBoundingClientRect().width);
+  out.boxes = [...widths("main"), Math.max(...widths(".box"))];
   out.shown = all(".plot > svg").filter((svg) => svg.getBoundingClientRect().width > 0).map((svg) => svg.classList[0]);
   out.title = document.title;
   parent.postMessage(out, "*");
@@ -191,11 +197,12 @@ addEventListener("load", () => {
 """
 FRAMES = """<!doctype html><body><!-- static --><iframe src="wide.html" style="width:1000px;height:800px"></iframe>
 <iframe src="phone.html" style="width:390px;height:800px"></iframe>
+<iframe src="broad.html" style="width:1400px;height:800px"></iframe>
 <iframe src="hostile.html" style="width:390px;height:800px"></iframe><pre id="out"></pre><script>
 const found = [];
 addEventListener("message", (event) => {
   found.push(event.data);
-  if (found.length === 3) document.querySelector("#out").textContent = JSON.stringify(found);
+  if (found.length === 4) document.querySelector("#out").textContent = JSON.stringify(found);
 });
 </script>"""
 HOSTILE_PROBE = (
@@ -232,11 +239,12 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def probed(chromium, tmp_path_factory):
-    """What the page did in a browser: at 1000 and at 390 pixels, and with hostile texts."""
+    """What the page did in a browser: at 1400, 1000 and 390 pixels, and with hostile texts."""
     folder = tmp_path_factory.mktemp("browser")
     for name, document, probe in (
         ("wide", page(), PROBE),
         ("phone", page(), PROBE),
+        ("broad", page(), PROBE),
         ("hostile", hostile(), HOSTILE_PROBE),
     ):
         (folder / f"{name}.html").write_text(with_probe(document.html(), probe), encoding="utf-8")
@@ -278,6 +286,13 @@ def test_browser_switches_colours(probed):
 def test_browser_fits_the_page_to_the_screen(probed, width, drawing):
     assert probed[width]["overflow"] <= 0
     assert probed[width]["shown"] == [drawing]
+
+
+def test_browser_gives_a_broad_table_the_empty_margin(probed):
+    text, table = probed[1400]["boxes"]
+    assert (text, table) == (1080, pytest.approx(1200, abs=1))
+    assert probed[1400]["overflow"] <= 0
+    assert probed[1000]["boxes"][0] == probed[1000]["boxes"][1]
 
 
 def test_browser_runs_no_text(probed):

@@ -106,6 +106,19 @@ def test_numbers_of_numpy_booleans_and_digits_by_column():
     assert "–" in table.text()
 
 
+def test_a_column_without_exponents_rounds_to_zero():
+    rows = [["a", 0.0082, 0.0082], ["b", -0.002, -0.002], ["c", -1.25, 2e7]]
+    table = Table(["m", "d", "e"], rows, fixed=["d"])
+    assert [line.split()[1] for line in table.text().splitlines()[2:]] == ["0.01", "0.00", "-1.25"]
+    assert [line.split()[2] for line in table.text().splitlines()[2:]] == ["8.20e-03", "-2.00e-03", "2.00e+07"]
+    assert table.csv().splitlines()[1] == "a,0.0082,0.0082"
+
+
+def test_a_column_of_missing_numbers_stands_where_numbers_do():
+    table = Table(["model", "low", "high", "word"], [["gcn", None, nan, "–"], ["gat", None, nan, "x"]])
+    assert [table.numeric(index) for index in range(4)] == [False, True, True, False]
+
+
 def test_a_table_may_be_empty():
     table = Table(["a", "b"], [])
     assert table.csv() == "a,b\n"
@@ -122,6 +135,7 @@ def test_a_table_may_be_empty():
         ({"columns": ["acc"], "rows": [], "best": {"ac": "max"}}, "did you mean 'acc'"),
         ({"columns": ["acc"], "rows": [], "best": {"acc": "most"}}, "Known: max, min"),
         ({"columns": ["acc"], "rows": [], "digits": {"b": 1}}, "unknown column in digits"),
+        ({"columns": ["acc"], "rows": [], "fixed": ["b"]}, "unknown column in fixed"),
     ],
 )
 def test_bad_tables_are_refused(arguments, message):

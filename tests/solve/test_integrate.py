@@ -12,7 +12,16 @@ from solve_fields import Counting, pendulum, waves
 from torch import Tensor
 
 from dissensus.errors import InputError, SolverError
-from dissensus.solve import METHODS, Adjoint, AutogradField, Stats, StepSizeWarning, check_options, solve
+from dissensus.solve import (
+    METHODS,
+    Adjoint,
+    AutogradField,
+    Stats,
+    StepSizeWarning,
+    check_options,
+    has_fixed_steps,
+    solve,
+)
 from dissensus.solve._integrate import Integrator, Method, combine, equal_mesh
 from dissensus.solve._tableau import DOPRI5, TABLEAUS, Tableau
 
@@ -115,6 +124,7 @@ def test_every_method(method: str) -> None:
     assert times[-1] == 1.0
     assert all(a < b for a, b in pairwise(times))
     assert stats.accepted == len(times) - 1
+    assert has_fixed_steps(method) == (method not in ADAPTIVE)
     if method not in ADAPTIVE:
         np.testing.assert_allclose(times, np.linspace(0.0, 1.0, 21), atol=1e-12)
         assert stats.rejected == 0

@@ -9,7 +9,7 @@ from dissensus.catalogue import MODELS
 from dissensus.data import names
 from dissensus.errors import InputError
 from dissensus.runs import Record
-from dissensus.studies import STUDIES, Request, outlook, printed, read_results, total_seconds, write_results
+from dissensus.studies import STUDIES, Request, _results, outlook, printed, read_results, total_seconds, write_results
 from dissensus.studies._results import merge_rows, ordered, span
 
 META = {"command": "c", "date": "d", "quick": False, "settings": {}}
@@ -171,6 +171,49 @@ def test_results_come_back_as_they_were_written(tmp_path):
     with pytest.raises(InputError, match="full runs already"):
         write_results(tmp_path, study, rows, {**META, "quick": True})
     assert read_results(tmp_path, study) == (back, meta)
+
+
+def test_a_hash_without_letters_stays_text(tmp_path):
+    study = STUDIES["homophilic"]
+    configs = study.plan(Request(models=("gcn",), datasets=("karate",), splits=(1, 2))).configs
+    first, second = ({**row, "settings": "047e29183645"} for row in rows_of(study, configs, test=1 / 3))
+    write_results(tmp_path, study, [first], META)
+    write_results(tmp_path, study, [second], META)
+    assert read_results(tmp_path, study)[0] == [first, second]
+
+
+def test_a_kill_while_results_are_written_leaves_them_readable(tmp_path, monkeypatch):
+    study = STUDIES["homophilic"]
+    configs = study.plan(Request(models=("gcn",), datasets=("karate",), splits=(1, 2))).configs
+    first, second = rows_of(study, configs, test=1 / 3)
+    whole = _results._replace
+
+    def killed(path, text):
+        if path.name == "runs.csv":
+            raise KeyboardInterrupt
+        whole(path, text)
+
+    for row, kept in ((first, []), (second, [first])):
+        with monkeypatch.context() as patch:
+            patch.setattr(_results, "_replace", killed)
+            with pytest.raises(KeyboardInterrupt):
+                write_results(tmp_path, study, [row], META)
+        if kept:
+            assert read_results(tmp_path, study)[0] == kept
+        write_results(tmp_path, study, [row], META)
+    assert read_results(tmp_path, study)[0] == [first, second]
+
+
+def test_depths_narrow_the_studies_that_have_them():
+    request = Request(depths=(2, 64), datasets=("cora",), splits=(1,))
+    for name, count in (("depth", 12 * 2), ("nonlinearity", 7 * 2), ("homophilic", 16)):
+        plan = STUDIES[name].plan(request)
+        assert len(plan.configs) == count
+        assert ("depths" in STUDIES[name].takes) == (name != "homophilic")
+    rows = rows_of(STUDIES["depth"], STUDIES["depth"].plan(request).configs)
+    assert {row["depth"] for row in rows} == {2, 64}
+    with pytest.raises(InputError, match=r"unknown depth '3'.*1, 2, 4"):
+        STUDIES["depth"].plan(Request(depths=(3,)))
 
 
 def test_new_runs_join_old_ones_unless_their_settings_changed():

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissensus import cli
+from dissensus import cli, runs, train
 from dissensus.errors import InputError
 from dissensus.report import Curves, Page, Table, Value, compare
+from dissensus.report._curves import SHAPES
 from dissensus.report._studies import add_section, cells, items, markdown, notes, update_readme, write_files
 from dissensus.runs import Record
-from dissensus.studies import STUDIES, Request, read_results, run_bifurcation, run_energy
+from dissensus.studies import STUDIES, Lines, Request, read_results, run_bifurcation, run_energy
 from dissensus.studies._bifurcation import lattice
 
 ROOT = Path(__file__).parents[2]
@@ -177,6 +178,37 @@ def test_seeds_are_averaged_within_their_split():
     assert (cell["mean"], cell["n"]) == (65.0, 2)
 
 
+def homophilic_rows(splits, models=("bimp", "gcn")):
+    common = {"dataset": "cora", "seed": 1, "status": "done", "preset": "default"}
+    return [{**common, "model": model, "split": split, "test": 80.0 + split} for model in models for split in splits]
+
+
+def test_tests_are_shown_where_there_are_any():
+    study = STUDIES["homophilic"]
+    stems = {n: [item.stem for item in items(study, homophilic_rows(range(n)))] for n in (1, 2)}
+    assert stems == {1: ["accuracy", "details"], 2: ["accuracy", "details", "paired-cora"]}
+    assert [item.stem for item in items(study, homophilic_rows(range(2), ["gcn", "gat"]))] == ["accuracy", "details"]
+
+
+def test_notes_stand_below_tables_and_on_the_page_once():
+    study, rows = STUDIES["homophilic"], homophilic_rows(range(2))
+    (note,) = notes(study, rows)
+    assert [note in item.content.note for item in items(study, rows)] == [True, True, False]
+    meta = {"date": "2026-11-17T01:02:03Z", "dissensus": "0", "torch": "2", "cpu": "c", "commands": [], "quick": False}
+    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
+    assert html.count(note) == 1
+    assert "Made on 2026-11-17 with" in html
+
+
+def test_no_chart_of_energies_repeats_a_colour():
+    study = STUDIES["energy"]
+    for view in study.views:
+        if isinstance(view, Lines):
+            drawn = view.only or [model for model in study.models if model not in view.without]
+            assert len(drawn) <= len(SHAPES)
+            assert set(drawn) <= set(study.models)
+
+
 def test_a_plan_lists_what_is_missing(answer, call):
     study = ("homophilic", "--quick", "--datasets", "karate")
     before = answer(*study, "--plan")["studies"]["homophilic"]
@@ -190,6 +222,95 @@ def test_a_plan_lists_what_is_missing(answer, call):
     code, out, _ = call(*study, "--splits", "101-103", "--plan")
     assert code == 0
     assert "still to run" in out
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Make the training after so many raise, as Ctrl-C would; None lets all pass."""
+    whole, left = train.execute, [None]
+
+    def execute(config):
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        left[0] = None if left[0] is None else left[0] - 1
+        return whole(config)
+
+    runs._call.resolve.cache_clear()
+    monkeypatch.setattr("dissensus.train.execute", execute, raising=False)
+    yield lambda count: left.__setitem__(0, count)
+    runs._call.resolve.cache_clear()
+
+
+def test_an_interrupt_writes_what_is_finished_and_the_same_command_goes_on(call, stop_after):
+    study = ("homophilic", "--quick", "--datasets", "karate", "--splits", "1-2", "-o", "out")
+    stop_after(0)
+    code, out, err = call(*study)
+    assert (code, out, list(Path("out").iterdir())) == (130, "", [])
+
+    stop_after(3)
+    code, out, err = call(*study, "--json")
+    assert code == 130
+    assert "homophilic: 3 of 4 runs are in runs.db, and their tables in out; the same command makes the rest" in err
+    assert err.rstrip().endswith("interrupted")
+    found = json.loads(out)
+    assert found["interrupted"] is True
+    assert found["studies"]["homophilic"]["runs"] == 3
+    partial, meta = read_results(Path("out"), STUDIES["homophilic"])
+    assert [(row["model"], row["split"]) for row in partial] == [("bimp", 1), ("bimp", 2), ("gcn", 1)]
+    assert (meta["runs"], meta["failed"], len(meta["settings"])) == (3, 0, 2)
+    assert [row["karate n"] for row in read("out/homophilic/tables/accuracy.csv")] == ["2", "1"]
+    assert "Accuracy on homophilic graphs" in Path("out/report.html").read_text()
+    rebuilt = call("homophilic", "--from", "out", "-o", "again")
+    assert rebuilt[0] == 0
+    assert contents("out/homophilic/tables", ".csv") == contents("again/homophilic/tables", ".csv")
+
+    stop_after(None)
+    code, _, err = call(*study)
+    assert code == 0
+    assert err.count("] homophilic:") == 1
+    rows, meta = read_results(Path("out"), STUDIES["homophilic"])
+    assert [row for row in rows if (row["model"], row["split"]) != ("gcn", 2)] == partial
+    assert (len(rows), meta["runs"], len(meta["commands"])) == (4, 4, 1)
+
+
+def test_an_interrupt_of_all_keeps_the_studies_before(call, stop_after, monkeypatch):
+    monkeypatch.setattr("dissensus.studies.STUDIES", {name: STUDIES[name] for name in ("energy", "homophilic")})
+    stop_after(0)
+    code, out, err = call("all", "--quick", "--datasets", "karate", "-o", "out", "--json")
+    assert code == 130
+    found = json.loads(out)
+    assert found["interrupted"] is True
+    assert list(found["studies"]) == ["energy"]
+    assert "homophilic: 0 of 2 runs" in err
+    assert "Dirichlet energy over depth" in Path("out/report.html").read_text()
+
+
+def test_a_study_that_cannot_be_read_is_left_out_of_the_page(call):
+    for study in ("energy", "bifurcation"):
+        assert call(study, "--quick", "-o", "out")[0] == 0
+    Path("out/energy/meta.json").write_text("{")
+    code, _, err = call("bifurcation", "--quick", "-o", "out")
+    assert code == 0
+    assert "energy is left out of the page: out/energy/meta.json cannot be read" in err
+    page = Path("out/report.html").read_text()
+    assert "Bifurcation of opinions" in page
+    assert "Dirichlet energy over depth" not in page
+
+
+def test_results_that_do_not_mix_are_refused_before_any_run(call):
+    assert call("energy", "--quick", "-o", "out")[0] == 0
+    code, out, err = call("energy", "-o", "out", "--models", "gcn", "--store", "other.db")
+    assert (code, out) == (1, "")
+    assert "out/energy holds quick looks already" in err
+    assert not Path("other.db").exists()
+
+
+def test_some_depths_alone(answer):
+    study = ("depth", "--quick", "--datasets", "karate", "--models", "gcn", "-o", "out")
+    for depths in ("1,4", "2"):
+        answer(*study, "--depths", depths)
+    assert [row["depth"] for row in read("out/depth/runs.csv")] == ["1", "4", "2"]
+    assert list(read("out/depth/tables/accuracy-karate.csv")[0])[1::5][:3] == ["1", "2", "4"]
 
 
 def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch):
@@ -218,6 +339,15 @@ def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch)
         (("all", "--from", "nowhere"), "holds no results"),
         (("homophilic", "--from", "x", "--quick"), "--from runs nothing"),
         (("homophilic", "--readme", "no.md"), "there is no such file"),
+        (("energy", "--datasets", "cora"), "--datasets means nothing to the study energy: leave it out"),
+        (("energy", "--preset", "paper"), "it takes --models, --seeds"),
+        (("bifurcation", "--models", "gcn"), "it takes --seeds"),
+        (("homophilic", "--depths", "1,2"), "--depths means nothing to the study homophilic"),
+        (("depth", "--depths", "1,3"), "unknown depth '3'"),
+        (("all", "--depths", "256"), "unknown depth '256'"),
+        (("nonlinearity", "--depths", "deep"), "--depths: 'deep' is no list"),
+        (("homophilic", "--from", "x", "--models", "gcn"), "--from runs nothing: leave out --models"),
+        (("energy", "-o", "/dev/null/x"), "cannot be made"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(call, arguments, message):

@@ -1,8 +1,9 @@
 """Measure oversmoothing over depth: energy, ranks, correlations, gradient and filter of a model on a dataset.
 
 Without --load, an untrained model is made for every depth from the same seed, and its last hidden state is measured.
-With --load, the hidden states of one saved model are read at the given depths. Depth is the number of hidden layers of
-a discrete model, and the time of a continuous one (in Euler steps of length 1, unless it was saved otherwise).
+With --load, the hidden states of one saved model are read at the given depths, on a graph that is prepared as in its
+training. Depth is the number of hidden layers of a discrete model, and the time of a continuous one (in Euler steps of
+length 1, unless it was saved otherwise).
 """
 
 import argparse
@@ -19,14 +20,17 @@ from dissensus.errors import InputError, missing_extra, unknown
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from dissensus.data import Dataset
     from dissensus.measure import FilterResponse
     from dissensus.nn import Model
     from dissensus.report import Curves, Table
+    from dissensus.train import Saved
 
 Row = dict[str, float | None]
 
 _DEPTHS = "1,2,4,8,16,32,64,128"
 _DEFAULTS = {"model": "gcn", "hidden": 64, "seed": 1}
+_DATASET, _SPLIT = "cora", 1
 _HEADINGS = {
     "depth": "depth",
     "dirichlet_energy": "energy",
@@ -58,14 +62,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"untrained model, a name that 'dissensus models' lists (default: {_DEFAULTS['model']})",
     )
-    parser.add_argument("--dataset", default="cora", metavar="GRAPH", help="dataset by name, or file of a graph")
+    parser.add_argument(
+        "--dataset",
+        default=absent,
+        metavar="GRAPH",
+        help=f"dataset by name, or file of a graph (default: {_DATASET}, or what the saved model was trained on)",
+    )
     parser.add_argument(
         "--depths",
         default=absent,
         metavar="LIST",
         help=f"depths to measure at, comma-separated (default: {_DEPTHS}; all layers of a saved discrete model)",
     )
-    parser.add_argument("--load", default=absent, metavar="PATH", help="measure this saved model (safetensors) instead")
+    parser.add_argument(
+        "--load",
+        default=absent,
+        metavar="PATH",
+        help="measure a saved model instead: the folder that 'train --save' wrote, or a file that 'model.save' wrote",
+    )
     parser.add_argument(
         "--hidden",
         default=absent,
@@ -80,7 +94,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"seed of the untrained model's weights (default: {_DEFAULTS['seed']})",
     )
-    parser.add_argument("--split", default=1, type=int, metavar="N", help="split whose training nodes make the loss")
+    parser.add_argument(
+        "--split",
+        default=absent,
+        type=int,
+        metavar="N",
+        help=f"split whose training nodes make the loss (default: {_SPLIT}, or that of the saved model)",
+    )
     parser.add_argument(
         "-o", "--output", default=absent, metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there"
     )
@@ -93,19 +113,17 @@ def run(args: argparse.Namespace) -> int:
     depths = _parse_depths(given["depths"]) if "depths" in given else None
     _check(given)
     started = time.perf_counter()
-
-    from dissensus import data
-
-    dataset = data.load(args.dataset)
-    graph = dataset.split(args.split) if dataset.num_classes else dataset.graph
-    if "load" in given:
-        answer, response = _saved(given["load"], depths, graph)
+    model, saved = _load(Path(given["load"])) if "load" in given else (None, None)
+    dataset, about = _dataset(given, saved)
+    graph = dataset.split(about["split"]) if dataset.num_classes else dataset.graph
+    if model is not None:
+        answer, response = _saved(model, given["load"], depths, graph)
     else:
         settings = {key: given.get(key, default) for key, default in _DEFAULTS.items()}
         sizes = {"in_channels": graph.num_features, "out_channels": max(1, dataset.num_classes)}
         answer, response = _untrained(settings, depths or _parse_depths(_DEPTHS), graph, sizes)
     rows = answer["rows"]
-    answer = {"dataset": args.dataset, "split": args.split, **answer, "decay": _decay(rows)}
+    answer = {**about, **answer, "decay": _decay(rows)}
     table = _table(answer)
     if "output" in given:
         answer["files"] = [str(path) for path in _write(Path(given["output"]), table, _charts(answer, response))]
@@ -152,6 +170,33 @@ def _check(given: dict[str, Any]) -> None:
             raise missing_extra("matplotlib", "plot") from error
 
 
+def _load(path: Path) -> "tuple[Model, Saved | None]":
+    """A saved model, and what 'train --save' wrote beside it."""
+    from dissensus import nn, train
+    from dissensus.train._save import CONFIG, MODEL
+
+    if path.is_dir():
+        saved = train.load_saved(path)
+    elif path.name == MODEL and (path.parent / CONFIG).is_file():
+        saved = train.load_saved(path.parent)
+    else:
+        return nn.load(path), None
+    return saved.model, saved
+
+
+def _dataset(given: dict[str, Any], saved: "Saved | None") -> "tuple[Dataset, dict[str, Any]]":
+    """The dataset to measure on, prepared as the saved model was trained; its name, and the split."""
+    from dissensus import data, train
+    from dissensus.train._fit import load
+
+    if saved is not None and "dataset" not in given:
+        own = saved.config.data
+        return load(own), {"dataset": own.name, "split": given.get("split", own.split)}
+    name = given.get("dataset", _DATASET)
+    dataset = data.load(name) if saved is None else train.prepare(saved, name)
+    return dataset, {"dataset": name, "split": given.get("split", _SPLIT)}
+
+
 def _untrained(
     settings: dict[str, Any], depths: list[int], graph: "Data", sizes: dict[str, int]
 ) -> tuple[dict[str, Any], "FilterResponse"]:
@@ -177,14 +222,14 @@ def _untrained(
     return {**settings, "continuous": continuous, "rows": rows}, response
 
 
-def _saved(path: str, depths: list[int] | None, graph: "Data") -> tuple[dict[str, Any], "FilterResponse"]:
+def _saved(
+    model: "Model", path: str, depths: list[int] | None, graph: "Data"
+) -> tuple[dict[str, Any], "FilterResponse"]:
     """One model at every depth; gradient and filter are those of the whole."""
-    from dissensus import measure, nn
+    from dissensus import measure
 
-    model = nn.load(path)
-    layers = model.config.get("num_layers")
-    if depths is None:
-        depths = _parse_depths(_DEPTHS) if layers is None else list(range(1, layers))
+    continuous = "num_layers" not in model.config
+    depths = depths or (_parse_depths(_DEPTHS) if continuous else _hidden_layers(model))
     if not depths:
         raise InputError(f"{path} holds a model of one layer, which has no hidden state to measure")
     trace = measure.watch(model, graph, times=depths)
@@ -194,13 +239,19 @@ def _saved(path: str, depths: list[int] | None, graph: "Data") -> tuple[dict[str
     ]
     response = measure.filter_response(model, graph, probes=2)
     whole = {"gradient_norm": _gradient_norm(model, graph), "sharpening": response.sharpening}
-    return {"model": type(model).__name__, "load": path, "continuous": layers is None, **whole, "rows": rows}, response
+    return {"model": type(model).__name__, "load": path, "continuous": continuous, **whole, "rows": rows}, response
+
+
+def _hidden_layers(model: "Model") -> list[int]:
+    # Hundreds of states as wide as the features would fill the memory: of such a model only a few are read.
+    return [int(layer) for layer in model.milestones if layer] or list(range(1, model.config["num_layers"]))
 
 
 def _gradient_norm(model: "Model", graph: "Data") -> float | None:
     from dissensus import measure
 
-    if not bool((graph.y >= 0).any()):
+    # Another graph may have more classes than the model knows.
+    if not bool((graph.y >= 0).any()) or int(graph.y.max()) >= model.config["out_channels"]:
         return None
     return measure.gradient_norms(model, graph, of="states")["input"]
 

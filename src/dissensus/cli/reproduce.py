@@ -1,11 +1,12 @@
 """Rebuild the tables and figures of the paper, with the paper's own numbers beside them.
 
-Every study is a grid of runs that --store keeps: the same command continues where it was stopped. Reported are splits
-101-120 of datasets with random splits (1-20 are set aside for tuning), and the ten fixed splits with ten
-training seeds of the WebKB graphs; --splits 1-100 --seeds 1-100 is the paper's protocol. In DIR each study gets
-runs.csv (one row a run), meta.json (how they were made), tables and figures; report.html has everything on one page.
-Runs are added to what is in DIR, so that a table may be filled bit by bit. --from rebuilds all but runs.csv and
-meta.json from these two, without running anything.
+Every study is a grid of runs that --store keeps: the same command continues where it was stopped, and what is finished
+when it is interrupted is written too. Reported are splits 101-120 of datasets with random splits (1-20 are set aside
+for tuning), and the ten fixed splits with ten training seeds of the WebKB graphs; --splits 1-100 --seeds 1-100 is the
+paper's protocol. In DIR each study gets runs.csv (one row a run), meta.json (how they were made), tables and figures;
+report.html has everything on one page. Runs are added to what is in DIR, so that a table may be filled bit by bit. With
+all, a flag that narrows the runs holds for the studies that can use it. --from rebuilds all but runs.csv and meta.json
+from these two, without running anything.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.errors import InputError, MissingExtraError, missing_extra
+from dissensus.errors import DissensusError, InputError, missing_extra
 from dissensus.train._resolve import parse_numbers
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _NAMES = (
     "runtime",
     "bifurcation",
 )
+# Flags that choose among the runs of a study, where it has such a choice.
+_NARROWING = ("preset", "models", "datasets", "splits", "seeds", "depths")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", metavar="LIST", help="only these datasets, comma-separated")
     parser.add_argument("--splits", metavar="LIST", help="splits, such as 101-110; see above for the default")
     parser.add_argument("--seeds", metavar="LIST", help="training seeds, such as 1-3; see above for the default")
+    parser.add_argument("--depths", metavar="LIST", help="only these depths, such as 1,2,4 (depth and nonlinearity)")
     parser.add_argument(
         "--synthetic", action="store_true", help="a generated graph of its size in place of ogbn-arxiv, labelled so"
     )
@@ -85,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         from dissensus.runs._table import as_json
 
         print(json.dumps(as_json(answer)))
+    if answer.get("interrupted"):
+        raise KeyboardInterrupt
     return 1 if any(study.get("failed") for study in answer["studies"].values()) and not args.source else 0
 
 
@@ -92,8 +98,16 @@ def _check(args: argparse.Namespace) -> "list[Study]":
     """The studies asked for, after what cannot work has been refused."""
     from dissensus.studies import STUDIES
 
-    if args.source and (args.plan or args.quick):
-        raise InputError("--from runs nothing: leave out --plan and --quick")
+    chosen = list(STUDIES.values()) if args.study == "all" else [STUDIES[args.study]]
+    narrowing = [name for name in _NARROWING if getattr(args, name)]
+    if args.source:
+        for name in ("plan", "quick", "synthetic", *narrowing):
+            if getattr(args, name):
+                raise InputError(f"--from runs nothing: leave out --{name}")
+    for name in narrowing:
+        if not any(name in study.takes for study in chosen):
+            taken = ", ".join(f"--{other}" for other in chosen[0].takes)
+            raise InputError(f"--{name} means nothing to the study {args.study}: leave it out; it takes {taken}")
     if args.readme and not Path(args.readme).is_file():
         raise InputError(f"--readme {args.readme}: there is no such file")
     if args.output and Path(args.output).is_file():
@@ -105,29 +119,32 @@ def _check(args: argparse.Namespace) -> "list[Study]":
             import matplotlib  # noqa: F401
         except ImportError as error:
             raise missing_extra("matplotlib", "plot") from error
-    return list(STUDIES.values()) if args.study == "all" else [STUDIES[args.study]]
+    return chosen
 
 
 def _request(args: argparse.Namespace) -> "Request":
     from dissensus.studies import Request
 
-    def names(text: str | None) -> tuple[str, ...] | None:
+    def names(flag: str) -> tuple[str, ...] | None:
+        text = getattr(args, flag)
         return tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text else None
 
-    def numbers(text: str | None, flag: str) -> tuple[int, ...] | None:
+    def numbers(flag: str) -> tuple[int, ...] | None:
+        text = getattr(args, flag)
         try:
             return tuple(parse_numbers(text)) if text else None
         except InputError as error:
-            raise InputError(f"{flag}: {error}") from error
+            raise InputError(f"--{flag}: {error}") from error
 
     return Request(
-        args.preset,
-        names(args.models),
-        names(args.datasets),
-        numbers(args.splits, "--splits"),
-        numbers(args.seeds, "--seeds"),
-        args.quick,
-        args.synthetic,
+        preset=args.preset,
+        models=names("models"),
+        datasets=names("datasets"),
+        splits=numbers("splits"),
+        seeds=numbers("seeds"),
+        depths=numbers("depths"),
+        quick=args.quick,
+        synthetic=args.synthetic,
     )
 
 
@@ -181,26 +198,63 @@ def _duration(seconds: float | None) -> str:
 
 
 def _reproduce(args: argparse.Namespace, chosen: "list[Study]") -> dict[str, Any]:
-    """Make what is missing, study by study, and write each as soon as it is there."""
-    from dissensus.studies import write_results
+    """Make what is missing, study by study, and write each as soon as it is there; an interrupt ends with what is."""
+    from dissensus.studies import check_results
 
     request, folder = _request(args), Path(args.output or "reproduced")
     plans = {study.name: study.plan(request) for study in chosen}
+    for study in chosen:
+        check_results(folder, study, quick=args.quick)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"-o {folder} cannot be made ({error.strerror}): name another folder") from error
     answer: dict[str, Any] = {"output": str(folder), "quick": args.quick, "studies": {}}
     for study in chosen:
         plan = plans[study.name]
         try:
-            records = _make(args, study, plan)
-        except (InputError, MissingExtraError) as error:
+            records, interrupted = _made(args, study, plan)
+            if records:
+                answer["studies"][study.name] = _write(args, study, plan, records, folder)
+        except DissensusError as error:
             if len(chosen) == 1:
                 raise
             print(f"{study.name} is left out: {error}", file=sys.stderr)
             answer["studies"][study.name] = {"skipped": str(error)}
             continue
-        rows = [_with_preset(row, plan) for record in records for row in study.rows(record)]
-        write_results(folder, study, rows, _facts(study, plan, records, args))
-        answer["studies"][study.name] = _show(args, study, folder, folder)
+        if interrupted:
+            if not answer["studies"]:
+                raise KeyboardInterrupt
+            print(
+                f"{study.name}: {len(records)} of {len(plan.configs)} runs are in {args.store}, and their tables in "
+                f"{folder}; the same command makes the rest",
+                file=sys.stderr,
+            )
+            answer["interrupted"] = True
+            break
     return _finish(args, answer, folder, folder)
+
+
+def _made(args: argparse.Namespace, study: "Study", plan: "Plan") -> "tuple[list[Record], bool]":
+    """The runs of a study, and whether an interrupt ended them early: then they are those that the store has."""
+    from dissensus.runs import key
+
+    try:
+        return _make(args, study, plan), False
+    except KeyboardInterrupt:
+        stored = _stored(args)
+        return [stored[name] for name in map(key, plan.configs) if name in stored], True
+
+
+def _write(
+    args: argparse.Namespace, study: "Study", plan: "Plan", records: "list[Record]", folder: Path
+) -> dict[str, Any]:
+    """Add the runs to the folder, and show all that it then holds of the study."""
+    from dissensus.studies import write_results
+
+    rows = [_with_preset(row, plan) for record in records for row in study.rows(record)]
+    write_results(folder, study, rows, _facts(study, plan, records, args))
+    return _show(args, study, folder, folder)
 
 
 def _make(args: argparse.Namespace, study: "Study", plan: "Plan") -> "list[Record]":
@@ -318,10 +372,14 @@ def _finish(args: argparse.Namespace, answer: dict[str, Any], source: Path, fold
     page = Page("Opinion dissensus, reproduced", "Our numbers beside the printed ones.")
     sections = {}
     for study in present:
-        rows, meta = read_results(source, study)
+        try:
+            rows, meta = read_results(source, study)
+        except InputError as error:  # of an earlier command: no reason to lose the others' page
+            print(f"{study.name} is left out of the page: {error}", file=sys.stderr)
+            continue
         add_section(page, study, rows, meta)
         sections[study.name] = markdown(study, rows, figures)
-    if present:
+    if sections:
         answer["page"] = str(page.write(folder / "report.html"))
         print(f"wrote {answer['page']}", file=sys.stderr)
     if args.readme:

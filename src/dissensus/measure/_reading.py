@@ -54,7 +54,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[str, nn.Module]:
     """The modules that count as layers, by name; see :func:`watch`."""
     modules = {name or type(module).__name__: module for name, module in model.named_modules()}
-    children = dict(model.named_children())
+    children = _children(model)
     if layers is None:
         convolutions = {name: module for name, module in modules.items() if isinstance(module, MessagePassing)}
         selected = convolutions or children
@@ -69,6 +69,15 @@ def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[
     if not selected:
         raise InputError(f"{type(model).__name__} has no layers to read; name modules of it in layers=")
     return selected
+
+
+def _children(model: nn.Module) -> dict[str, nn.Module]:
+    """The top-level children; in place of a list or dictionary of modules, which is never called, its members."""
+    found: dict[str, nn.Module] = {}
+    for name, child in model.named_children():
+        holds = isinstance(child, nn.ModuleList | nn.ModuleDict)
+        found |= {f"{name}.{inner}": part for inner, part in _children(child).items()} if holds else {name: child}
+    return found
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from dissensus.errors import InputError
 from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers, weights_for
 from dissensus.measure._summary import summary
+from dissensus.nn import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +55,9 @@ def watch(
 
     Works on any module through forward hooks; the model is run in evaluation mode without gradients and left as it was,
     even if it raises. With ``times``, a model that has ``trajectory(x, edge_index, times)`` is read through that
-    instead.
+    instead. So are, without any of ``times``, ``layers`` and ``forward``, the models of :mod:`dissensus.nn` whose
+    layers are no modules: the continuous ones at quarters of their time (with ``depth="equilibrium"`` that is the
+    transient), SGC and DGC at quarters of their layers.
 
     Args:
         model: any ``torch.nn.Module``.
@@ -62,8 +65,8 @@ def watch(
             model whose ``forward`` (or ``trajectory``) has an argument of that name.
         times: times, or layer numbers of a discrete model, at which to read the trajectory.
         layers: which modules are layers. By default every ``MessagePassing`` module, or the top-level children if there
-            is none; ``"children"`` for the top-level children; or names as in ``model.named_modules()`` (the model
-            itself goes by the name of its class).
+            is none; ``"children"`` for the top-level children (in place of a ``ModuleList`` or ``ModuleDict`` its
+            members); or names as in ``model.named_modules()`` (the model itself goes by the name of its class).
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
             data.edge_index)``, with ``edge_weight`` as above.
 
@@ -74,6 +77,8 @@ def watch(
     """
     check_data(data)
     nodes = int(data.x.size(0))
+    if times is None and layers is None and forward is None and isinstance(model, Model):
+        times = model.milestones or None
     if times is not None:
         return _along_trajectory(model, data, [float(t) for t in times], layers, forward)
     selected = select_layers(model, layers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from torch import Tensor
 from dissensus.errors import InputError
 from dissensus.graph import Graph, SparseFeatures, build, check_normalize, check_rewiring, rewire
 from dissensus.nn._coders import Decoder, Encoder, check_dropout, check_sizes
-from dissensus.nn._model import Model
-from dissensus.solve import Adjoint, Field, Solution, check_options, solve
+from dissensus.nn._model import Model, quarters
+from dissensus.solve import Adjoint, Field, Solution, check_options, has_fixed_steps, solve
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,15 @@ class ContinuousModel(Model):
             return torch.stack([self.read(start)] * len(times))
         solution = self.integrate(x, edge_index, edge_weight, batch, time=end, save_at=times)
         return torch.stack([self.read(state) for state in solution.saved])
+
+    @property
+    def milestones(self) -> tuple[float, ...]:
+        """Times from 0 to T, a quarter of T apart; of a fixed-step method the nearest ends of its steps."""
+        if not has_fixed_steps(self.method):
+            return tuple(self.time * k / 4 for k in range(5))
+        # Stopping elsewhere would cut a step in two, and so change where the model ends.
+        *before, _ = quarters(math.ceil(self.time / self.step_size - 1e-9))
+        return *(self.step_size * k for k in before), self.time
 
     def context(self, n: int, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None) -> Context:
         """The checked graph of a forward pass on n nodes."""

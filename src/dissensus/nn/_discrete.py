@@ -16,7 +16,7 @@ from dissensus.graph import Graph, SparseFeatures, build, check_normalize, dropo
 from dissensus.nn._coders import check_dropout, check_sizes
 from dissensus.nn._continuous import checked_weight, sizes_of
 from dissensus.nn._layers import Attention, Convolution, Dense, Sage
-from dissensus.nn._model import Model
+from dissensus.nn._model import Model, quarters
 from dissensus.nn._propagation import Propagation, project, symmetric_values
 
 NORMS = ("none", "pair", "group")
@@ -392,6 +392,11 @@ class SGC(DiscreteModel):
             normalize_features=normalize_features,
         )
         self.linear = torch.nn.Linear(in_channels, out_channels)
+
+    @property
+    def milestones(self) -> tuple[float, ...]:
+        """Layers from 0 to K, about a quarter of K apart."""
+        return tuple(quarters(self.num_layers))
 
     def scores(self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None) -> Tensor:
         scores = project(self.linear, x)

@@ -63,6 +63,14 @@ class Model(torch.nn.Module):
     ) -> Tensor:
         """Hidden states at given times, or after given layers: [len(times), n, channels]."""
 
+    @property
+    def milestones(self) -> tuple[float, ...]:
+        """Depths from start to end at which :meth:`trajectory` shows how the states change.
+
+        Empty for a model whose layers are modules: these are read one by one.
+        """
+        return ()
+
     def graphs(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
         """The learned graphs (A_a as sparse CSR [n, n], A_o dense [o, o]); None where a model has none."""
         return None
@@ -108,6 +116,11 @@ class Model(torch.nn.Module):
                 f"{path} does not fit a {cls.__name__} of this version ({error}): save the model again"
             ) from error
         return model.eval()
+
+
+def quarters(steps: int) -> list[int]:
+    """Up to five of the steps 0 to ``steps``, a quarter of them apart, both ends included."""
+    return sorted({round(steps * k / 4) for k in range(5)})
 
 
 def _reset(module: torch.nn.Module) -> None:

@@ -41,11 +41,14 @@ def table_html(table: Table, name: str) -> str:
         + "</tr>"
         for place, row in enumerate(cells)
     )
+    # Many means with their spread: set smaller, they fit a screen.
+    spread = sum(any(isinstance(row[index], Value) for row in table.rows) for index in columns)
+    kind = "table dense" if spread > 7 else "table"
     label = text(table.caption or "Table")
     caption = f"<figcaption>{_code(table.caption)}</figcaption>" if table.caption else ""
     note = f'<p class="note">{_code(table.note)}</p>' if table.note else ""
     return (
-        f'<figure class="table" id="{name}">{caption}<div class="box" role="region" tabindex="0" aria-label="{label}">'
+        f'<figure class="{kind}" id="{name}">{caption}<div class="box" role="region" tabindex="0" aria-label="{label}">'
         f'<table aria-label="{label}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</figure>'
     )
 

@@ -12,12 +12,17 @@ def scientific(value: float, digits: int) -> bool:
     return isfinite(value) and value != 0 and not 10.0**-digits <= abs(value) < 1e6
 
 
-def number(value: float, digits: int) -> str:
-    """``digits`` decimals, with an exponent where :func:`scientific` asks for one; integers whole; NaN as a dash."""
+def number(value: float, digits: int, fixed: bool = False) -> str:
+    """``digits`` decimals, with an exponent where :func:`scientific` asks for one; integers whole; NaN as a dash.
+
+    ``fixed`` forbids exponents: what is nearly zero is then shown as zero.
+    """
     if isinstance(value, int):
         return str(value)
     if isnan(value):
         return MISSING
+    if fixed:
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # the sum makes a negative zero positive
     return f"{value:.{digits}{'e' if scientific(value, digits) else 'f'}}"
 
 

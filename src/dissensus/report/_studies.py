@@ -1,7 +1,7 @@
 """Studies as tables, charts, a page and a part of the README, from nothing but their rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 from pathlib import Path
 from statistics import fmean
@@ -33,12 +33,14 @@ class Item:
     view: View
 
 
-def items(study: Study, rows: Rows) -> list[Item]:
-    """Every table and chart of a study that has something to show."""
+def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
+    """Every table and chart of a study that has something to show; ``noted`` puts the study's notes below tables."""
     found = []
     for view in study.views:
         for facet, part in _facets(study, view, rows):
             content = _content(study, view, part, facet)
+            if noted and isinstance(content, Table) and not isinstance(view, Paired):
+                content = replace(content, note=" ".join(filter(None, [content.note, *notes(study, part)])))
             if content is not None:
                 found.append(Item(f"{view.name}-{_slug(facet)}" if facet else view.name, content, view))
     return found
@@ -63,10 +65,12 @@ def write_files(study: Study, rows: Rows, folder: Path) -> list[Path]:
 
 def add_section(page: Page, study: Study, rows: Rows, meta: Mapping[str, Any]) -> Page:
     """A section of the page: what was done, how it was made, all tables and charts."""
-    made = f"Made on {meta['date']} with dissensus {meta['dissensus']}, torch {meta['torch']}, {meta['cpu']}."
+    # The day is enough here; meta.json has the second.
+    made = f"Made on {meta['date'][:10]} with dissensus {meta['dissensus']}, torch {meta['torch']}, {meta['cpu']}."
     quick = "A quick look with a few epochs, to see that it works: the numbers mean nothing." if meta["quick"] else ""
     text = "\n\n".join(filter(None, [quick, study.about, *notes(study, rows), made]))
-    return page.add(study.title, *(item.content for item in items(study, rows)), text=text, commands=meta["commands"])
+    shown = (item.content for item in items(study, rows, noted=False))
+    return page.add(study.title, *shown, text=text, commands=meta["commands"])
 
 
 def markdown(study: Study, rows: Rows, figures: str) -> str:
@@ -173,7 +177,7 @@ def _grid(study: Study, view: Grid, rows: Rows, title: str) -> Table | None:
         body.append([str(name), *line, *([_loss(line)] if view.loss else [])])
     headings = [view.rows, *map(str, columns), *(["loss"] if view.loss else [])]
     best = {heading: view.best for heading in headings[1:] if heading != "loss"} if view.best else {}
-    return Table(headings, body, title, " ".join(notes(study, rows)), best)
+    return Table(headings, body, title, best=best)
 
 
 def _summary(study: Study, view: Summary, rows: Rows, title: str) -> Table:
@@ -182,7 +186,7 @@ def _summary(study: Study, view: Summary, rows: Rows, title: str) -> Table:
         [str(name), *(_cell(study, part, value) for value in view.values)]
         for (name,), part in _groups(study, rows, (view.rows,))
     ]
-    return Table([view.rows, *view.values.values()], body, title, " ".join(notes(study, rows)))
+    return Table([view.rows, *view.values.values()], body, title)
 
 
 def _ratio(cell: Cell, base: Cell) -> Cell:
@@ -215,7 +219,7 @@ def _details(study: Study, view: Details, rows: Rows, title: str) -> Table:
         for cell in cells(study, rows, view.value)
     ]
     note = "A sample is a split, averaged over its training seeds; on a single split it is a seed."
-    return Table(columns, body, title, " ".join([note, *notes(study, rows)]))
+    return Table(columns, body, title, note, fixed=["difference"])
 
 
 def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
@@ -225,9 +229,11 @@ def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
         for (name,), part in _groups(study, rows, (view.of,))
         if (samples := _samples(part, view.value))
     }
-    if view.reference not in results or len(results) < 2:
+    reference = results.pop(view.reference, {})
+    # A test needs two splits in common: a table without any test says nothing.
+    if not any(len(reference.keys() & samples.keys()) > 1 for samples in results.values()):
         return None
-    return paired_table(view.reference, results, title)
+    return paired_table(view.reference, {view.reference: reference, **results}, title)
 
 
 def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:

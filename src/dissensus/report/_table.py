@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
 from numbers import Integral, Real
@@ -68,7 +68,8 @@ class Table:
     """Columns, and rows of text, numbers, :class:`Value` or ``None``; the first column names the row.
 
     ``digits`` are the decimals of numbers, for all columns or by column; ``best`` maps a column to ``"max"`` or
-    ``"min"`` and sets off the best cell, with ties, judged by the number as shown.
+    ``"min"`` and sets off the best cell, with ties, judged by the number as shown. Numbers in the columns ``fixed``
+    take no exponent: there, as among differences, what is nearly zero may be shown as zero.
     """
 
     columns: Sequence[str]
@@ -77,6 +78,7 @@ class Table:
     note: str = ""
     best: Mapping[str, str] = field(default_factory=dict)
     digits: int | Mapping[str, int] = 2
+    fixed: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self.columns = [str(name) for name in self.columns]
@@ -91,6 +93,8 @@ class Table:
             one_of("direction in best", direction, ("max", "min"))
         for name in self.digits if isinstance(self.digits, Mapping) else ():
             one_of("column in digits", name, self.columns)
+        for name in self.fixed:
+            one_of("column in fixed", name, self.columns)
 
     def text(self) -> str:
         """Plain text with decimals aligned, one line a row, for pipes and log files."""
@@ -185,8 +189,9 @@ class Table:
         return out.getvalue()
 
     def numeric(self, index: int) -> bool:
-        """Whether a column holds numbers (beside which texts such as "out of memory" may stand)."""
-        return any(not isnan(sort_key(row[index])) for row in self.rows)
+        """Whether a column holds numbers (beside which texts such as "out of memory" may stand), or none at all."""
+        cells = [row[index] for row in self.rows]
+        return any(not isnan(sort_key(cell)) for cell in cells) or not any(isinstance(cell, str) for cell in cells)
 
     def decimals(self, index: int) -> int:
         """The decimals that column ``index`` is shown with."""
@@ -199,7 +204,8 @@ class Table:
             return Parts(MISSING)
         if isinstance(cell, str):
             return Parts(cell)
-        value, rest, paper = cell.parts(digits) if isinstance(cell, Value) else (number(cell, digits), "", "")
+        fixed = self.columns[index] in self.fixed
+        value, rest, paper = cell.parts(digits) if isinstance(cell, Value) else (number(cell, digits, fixed), "", "")
         head, point, tail = value.partition(".")
         return Parts(head, point + tail, rest, paper)
 
@@ -261,7 +267,7 @@ def paired_table(
     columns = [f"{reference} against", "splits", "difference", "95% from", "to", "p (paired t)", "p (Wilcoxon)"]
     decimals = dict.fromkeys(columns[2:5], digits) | dict.fromkeys(columns[5:], 3)
     note = "Two-sided tests on the splits that both models have; the difference is positive where the first is ahead."
-    return Table(columns, rows, caption, note, digits=decimals)
+    return Table(columns, rows, caption, note, digits=decimals, fixed=columns[2:5])
 
 
 def _plain(cell: object) -> Cell:

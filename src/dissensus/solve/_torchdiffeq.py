@@ -68,7 +68,7 @@ def integrate(
     """The states at ``stops`` and the accepted times, by torchdiffeq's method of that name."""
     from torchdiffeq import odeint, odeint_adjoint
 
-    fixed = _is_fixed(name)
+    fixed = has_fixed_steps(name)
     function = (_FixedFunction if fixed else _AdaptiveFunction)(field, stats, callback)
     options: dict[str, Any] = {"method": name, "rtol": method.rtol, "atol": method.atol}
     if gradient == "adjoint":
@@ -85,7 +85,7 @@ def integrate(
         options["options"] = (
             {"step_size": method.step_size} if fixed else {"step_t": t, "max_num_steps": method.max_steps}
         )
-        if gradient == "adjoint" and not _is_fixed(options["adjoint_method"]):
+        if gradient == "adjoint" and not has_fixed_steps(options["adjoint_method"]):
             options["adjoint_options"] = {"step_t": t}
         try:
             states[stop] = run(function, states[start], t, **options)[-1]
@@ -96,13 +96,14 @@ def integrate(
     return [x0.clone() if stop == 0.0 else states[stop] for stop in stops], function.times
 
 
-def _is_fixed(name: str) -> bool:
+def has_fixed_steps(name: str) -> bool:
+    """Whether a method takes steps of ``step_size``, rather than of its own choice."""
     return name in (*FIXED, "euler", "rk4")
 
 
 def _adjoint_options(adjoint: Adjoint, name: str, method: Method) -> dict[str, Any]:
     rtol, atol = adjoint.tolerances(method.rtol, method.atol)
-    options = {"step_size": adjoint.step_size or method.step_size} if _is_fixed(name) else {}
+    options = {"step_size": adjoint.step_size or method.step_size} if has_fixed_steps(name) else {}
     return {"adjoint_method": name, "adjoint_rtol": rtol, "adjoint_atol": atol, "adjoint_options": options}
 
 

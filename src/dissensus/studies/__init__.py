@@ -16,7 +16,7 @@ from dissensus.studies._large import LARGE
 from dissensus.studies._nonlinearity import NONLINEARITY
 from dissensus.studies._outlook import Outlook, outlook, total_seconds
 from dissensus.studies._printed import Printed, printed
-from dissensus.studies._results import read_results, write_results
+from dissensus.studies._results import check_results, read_results, write_results
 from dissensus.studies._runtime import RUNTIME, run_timed
 from dissensus.studies._study import Plan, Request, Study, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired, Pitchfork, Summary, View
@@ -41,6 +41,7 @@ __all__ = [
     "Summary",
     "Training",
     "View",
+    "check_results",
     "outlook",
     "printed",
     "read_results",

@@ -19,7 +19,8 @@ _MEASURES = {
     "effective_rank": ("effective rank", False),
     "numerical_rank": ("numerical rank", False),
 }
-VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw")
+# Eight curves a chart at most, as many as there are colours: two models must not look alike.
+VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw", "graphcon-gcn")
 DISCRETE = ("gat", "gcn", "gcn-pairnorm", "gcn-group", "sage")
 _COMMON = {"nodes": 10, "channels": 2, "edge_share": 0.4, "layers": 1000}
 
@@ -85,6 +86,10 @@ class Energy(Study):
     """Untrained models on one random graph a seed."""
 
     models: tuple[str, ...]
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return ("models", "seeds")
 
     def plan(self, request: Request) -> Plan:
         models = request.models or (("bimp", "gcn") if request.quick else self.models)

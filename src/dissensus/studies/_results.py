@@ -27,10 +27,8 @@ def write_results(folder: Path, study: Study, rows: Sequence[Row], meta: Mapping
         meta: facts about them: ``command``, ``date``, ``quick``, ``settings`` (hash to configuration) and more.
     """
     place = folder / study.name
+    check_results(folder, study, quick=meta["quick"])
     old, before = ([], {}) if not (place / RUNS).is_file() else read_results(folder, study)
-    if old and bool(before.get("quick")) != bool(meta["quick"]):
-        kind = "quick looks" if before.get("quick") else "full runs"
-        raise InputError(f"{place} holds {kind} already, which do not mix with this: give another folder with -o")
     merged = merge_rows(study, old, rows)
     present = {row["settings"] for row in merged}
     settings = {**before.get("settings", {}), **meta["settings"]}
@@ -47,9 +45,21 @@ def write_results(folder: Path, study: Study, rows: Sequence[Row], meta: Mapping
         "settings": {name: value for name, value in settings.items() if name in present},
     }
     place.mkdir(parents=True, exist_ok=True)
-    _replace(place / RUNS, _csv(merged))
+    # The runs last: without them nothing is there, while runs without their facts could not be read.
     _replace(place / META, json.dumps(facts, indent=1) + "\n")
+    _replace(place / RUNS, _csv(merged))
     return merged
+
+
+def check_results(folder: Path, study: Study, *, quick: bool) -> None:
+    """Refuse to add quick looks to full runs, or full runs to quick looks."""
+    place = folder / study.name
+    if not (place / RUNS).is_file():
+        return
+    before = bool(_read_meta(place / META).get("quick"))
+    if before != quick:
+        kind = "quick looks" if before else "full runs"
+        raise InputError(f"{place} holds {kind} already, which do not mix with this: give another folder with -o")
 
 
 def read_results(folder: Path, study: Study) -> tuple[list[Row], dict[str, Any]]:
@@ -58,11 +68,19 @@ def read_results(folder: Path, study: Study) -> tuple[list[Row], dict[str, Any]]
     if not path.is_file():
         raise InputError(f"{path} does not exist: make it with 'dissensus reproduce {study.name} -o {folder}'")
     with path.open(newline="", encoding="utf-8") as file:
-        rows = [{name: _parse(text) for name, text in row.items()} for row in csv.DictReader(file)]
-    meta = json.loads((folder / study.name / META).read_text(encoding="utf-8"))
+        rows = [{name: _parse(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
+    meta = _read_meta(folder / study.name / META)
     if not rows or not {"status", "settings", *_PLACE} <= rows[0].keys():
         raise InputError(f"{path} holds no runs of a study: make it again")
     return rows, meta
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    try:
+        meta: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}): restore it, or give another folder with -o") from error
+    return meta
 
 
 def merge_rows(study: Study, old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
@@ -141,9 +159,11 @@ def _csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _parse(text: str | None) -> Any:
+def _parse(column: str, text: str | None) -> Any:
     if not text:
         return None
+    if column == "settings":  # a hash, which may well have no letters
+        return text
     if text in ("True", "False"):
         return text == "True"
     for kind in (int, float):

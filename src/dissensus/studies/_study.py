@@ -28,7 +28,7 @@ class Request:
 
     Attributes:
         preset: where the settings of models come from, in place of the study's own.
-        models, datasets, splits, seeds: what to run.
+        models, datasets, splits, seeds, depths: what to run.
         quick: a tiny version of everything, to see that it works.
         synthetic: a generated graph in place of a dataset that cannot be had.
     """
@@ -38,6 +38,7 @@ class Request:
     datasets: tuple[str, ...] | None = None
     splits: tuple[int, ...] | None = None
     seeds: tuple[int, ...] | None = None
+    depths: tuple[int, ...] | None = None
     quick: bool = False
     synthetic: bool = False
 
@@ -86,6 +87,11 @@ class Study(ABC):
     def plan(self, request: Request) -> Plan:
         """The runs that a request asks for."""
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The choices of a :class:`Request` that it heeds; the others mean nothing to it."""
+        return ("seeds",)
+
     @abstractmethod
     def rows(self, record: Record) -> list[Row]:
         """A finished run as rows of plain values; a failed one has its error and no numbers."""
@@ -130,10 +136,18 @@ class Training(Study):
     stand_in: Mapping[str, str] = field(default_factory=dict)
     target: str = TARGET
 
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return ("preset", "models", "datasets", "splits", "seeds", *(("depths",) if "depth" in self.axes else ()))
+
     def plan(self, request: Request) -> Plan:
         models = request.models or (self.quick_models if request.quick else self.models)
         datasets = request.datasets or (self.quick_datasets if request.quick else self.datasets)
         axes = {**self.axes, **self.quick_axes} if request.quick else self.axes
+        if request.depths and "depth" in axes:
+            for depth in request.depths:
+                one_of("depth", str(depth), self.order("depth"))
+            axes = {**axes, "depth": request.depths}
         plan = Plan([])
         for dataset, model, *values in product(datasets, models, *axes.values()):
             point = {"dataset": dataset, "model": model, **dict(zip(axes, values, strict=True))}
