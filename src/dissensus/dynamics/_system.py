@@ -9,8 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dissensus.dynamics._convert import AnyGraph, as_matrix
-from dissensus.dynamics._critical import to_scipy
+from dissensus.dynamics._convert import AnyGraph, as_matrix, as_option_matrix
 from dissensus.dynamics._flow import Flow
 from dissensus.dynamics._opinion import Opinion
 from dissensus.dynamics._saturation import saturation as saturation_named
@@ -173,14 +172,10 @@ def _communication(graph: AnyGraph, matrix: scipy.sparse.csr_array, normalize: b
 
 def _option_matrix(options: Any, self_loops: bool) -> Tensor | None:
     """A_o as a dense tensor; None for one option."""
-    if options is None or (isinstance(options, int) and options == 1):
-        return None
-    if isinstance(options, int):
-        if options < 1:
-            raise InputError(f"options is {options}: at least one option is needed")
-        return torch.zeros(options, options, dtype=torch.float64)
-    checked = to_scipy(options, "option").toarray()
-    tensor = options.double() if isinstance(options, Tensor) else torch.from_numpy(checked)
+    checked = torch.from_numpy(as_option_matrix(options).toarray())
+    if isinstance(options, int | None):
+        return checked if len(checked) > 1 else None
+    tensor = options.double() if isinstance(options, Tensor) else checked
     return tensor if self_loops else tensor - torch.diag(tensor.diagonal())
 
 
