@@ -186,7 +186,9 @@ def _saved(path: str, depths: list[int] | None, graph: "Data") -> tuple[dict[str
     if depths is None:
         depths = _parse_depths(_DEPTHS) if layers is None else list(range(1, layers))
     if not depths:
-        raise InputError(f"{path} holds a model of one layer, which has no hidden state to measure")
+        raise InputError(f"{path} holds a model of one layer, which has no hidden state to measure: load a deeper one")
+    if layers is not None and depths[-1] >= layers:
+        raise InputError(f"--depths reaches {depths[-1]}: {path} has {layers - 1} hidden layers, so give at most that")
     trace = measure.watch(model, graph, times=depths)
     rows = [
         {"depth": depth, **measure.summary(state, graph.edge_index)}
