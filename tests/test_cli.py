@@ -1,5 +1,9 @@
+import argparse
+import ast
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -172,6 +176,79 @@ def test_errors_are_one_line(command: types.ModuleType, capsys: pytest.CaptureFi
     printed = capsys.readouterr()
     assert printed.err == "dissensus: error: x is wrong: make it right\n"
     assert printed.out == ""
+
+
+def messages() -> list[tuple[Path, str]]:
+    """The texts within each call that makes an error, by file."""
+    root, found = Path(cli.__file__).parents[1], []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+                texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                found += [(path.relative_to(root), text) for text in texts if isinstance(text, str)]
+    return found
+
+
+def flags(command: str) -> set[str]:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"dissensus.cli.{cli.COMMANDS[command][0]}").configure(parser)
+    return {flag for action in parser._actions for flag in action.option_strings}
+
+
+def test_errors_name_flags_that_exist() -> None:
+    """Of the command itself in its own module; elsewhere of the command named before it, or of any."""
+    declared = {name: flags(name) for name in cli.COMMANDS if name != "probe"}
+    shared = {"_opinions": ["simulate", "bifurcation"]}
+    checked = 0
+    for path, text in messages():
+        for before, flag in re.findall(r"(?:(\w+) )?(?<![\w-])(--[a-z][a-z-]*)", text):
+            if before in declared:
+                where = [before]
+            elif path.parts[0] == "cli":
+                where = shared.get(path.stem, [path.stem])
+            else:
+                where = [max(declared, key=lambda name: flag in declared[name])]
+            for name in where:
+                assert flag in declared[name], f"{path} names {flag}, which dissensus {name} has not"
+                checked += 1
+    assert checked > 40
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bifurcation", "parts.csv"],
+        ["bifurcation", "foes.csv"],
+        ["bifurcation", "chain.csv", "--directed"],
+        ["bifurcation", "--saturation", "relu"],
+        ["bifurcation", "--range", "1e9"],
+        ["bifurcation", "--damping", "0"],
+        ["simulate", "foes.csv", "--self-reinforcement", "-1"],
+        ["simulate", "chain.csv", "--directed", "--self-reinforcement", "0"],
+        ["simulate", "--saturation", "linear", "--attention", "9", "--time", "1000"],
+        ["simulate", "--model", "voter"],
+        ["simulate", "--time", "inf"],
+        ["simulate", "--attention", "-1"],
+        ["simulate", "--attention", "nan"],
+        ["simulate", "--input", "inf"],
+    ],
+)
+def test_cures_can_be_followed_from_the_command_line(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No cure asks for a Python argument that is no flag of the command."""
+    monkeypatch.chdir(tmp_path)
+    Path("parts.csv").write_text("a,b\nc,d\n")
+    Path("foes.csv").write_text("a,b,-1\nb,c,-1\nc,a,-1\n")
+    Path("chain.csv").write_text("a,b\nb,c\n")
+    command, *rest = arguments
+    assert cli.main([command, "--agents", "4", *rest]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("dissensus: error: ")
+    python = "options|normalize|u_max|step|rtol|atol|max_steps|count|float64"
+    cure = error.rpartition(": ")[2]
+    for name in re.findall(rf"--[a-z-]+|\b(?:{python})\b", cure):
+        assert (name if name.startswith("--") else f"--{name}") in flags(command), error
 
 
 def test_bugs_keep_their_traceback(command: types.ModuleType) -> None:

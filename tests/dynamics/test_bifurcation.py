@@ -231,7 +231,9 @@ def test_a_thousand_agents() -> None:
     ("wrong", "cure"),
     [
         ({"options": 3}, "couple the options"),
-        ({"graph": np.kron(np.eye(2), np.ones((3, 3)))}, "connected component"),
+        ({"graph": np.kron(np.eye(2), np.ones((3, 3)))}, "largest connected component"),
+        ({"graph": nx.path_graph(4, create_using=nx.DiGraph)}, "strongly connected"),
+        ({"graph": -nx.to_numpy_array(nx.complete_graph(4))}, "unequal"),
         ({"graph": nx.disjoint_union(nx.star_graph(400), nx.star_graph(400))}, "connected component"),
         ({"saturation": "relu"}, "tanh, arctan or softsign"),
         ({"u_max": -1.0}, "u_max"),
@@ -351,12 +353,43 @@ def test_unknown_picture_format_is_refused(tmp_path: Path) -> None:
         (["--high", "3"], "--range"),
         (["--input", "0"], "positive"),
         (["--time", "0"], "more than 1"),
+        (["--time", "inf"], "--time"),
+        (["--range", "inf"], "--range"),
+        (["--input", "inf"], "--input"),
         (["--saturation", "relu"], "tanh, arctan or softsign"),
     ],
 )
 def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bifurcation", "--agents", "4", *arguments]) == 1
     assert cure in capsys.readouterr().err
+
+
+def test_command_says_where_branches_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parts.csv").write_text("a,b\nb,c\nc,a\nd,e\n")
+    for graph, missing in ([str(tmp_path / "parts.csv")], True), (["path", "--agents", "3"], False):
+        assert main(["bifurcation", *graph, "--range", "3", "--time", "20"]) == 0
+        printed = capsys.readouterr()
+        assert ("there are more" in printed.err) == missing
+        assert printed.out.count("crossing at") == missing  # once, though upper and lower branch have it
+
+
+def test_negative_edges_are_dashed(tmp_path: Path) -> None:
+    times, positions = np.linspace(0.0, 1.0, 5), np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
+    panels = [Panel("one", times, np.outer(1.0 - times, [1.0, -1.0, 1.0]))]
+    pictures = []
+    for weights in ([1.0, 1.0], [1.0, -1.0]):
+        draw_simulation([tmp_path / "a.svg"], panels, np.array([[0, 1], [1, 2], weights]), positions)
+        pictures.append((tmp_path / "a.svg").read_text())
+    assert [picture.count("stroke-dasharray") for picture in pictures] == [0, 1]
+
+
+def test_command_takes_the_component_that_it_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parts.csv").write_text("a,b\nb,c\nd,e\n")
+    arguments = ["bifurcation", str(tmp_path / "parts.csv"), "--normalize", "--time", "20"]
+    assert main(arguments) == 1
+    assert "take the largest connected component" in capsys.readouterr().err
+    assert main([*arguments, "--largest-component"]) == 0
+    assert "pitchfork at u = 0.5" in capsys.readouterr().out
 
 
 def test_missing_matplotlib_is_told_before_any_work(tmp_path: Path) -> None:

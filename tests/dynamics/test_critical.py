@@ -1,9 +1,10 @@
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
-from dissensus.dynamics import _critical, critical_attention
+from dissensus.dynamics import System, _critical, as_matrix, bifurcation, critical_attention
 from dissensus.errors import InputError, SolverError
 
 
@@ -30,7 +31,7 @@ def test_stochastic_factors_give_d_over_alpha_plus_three(alpha: float) -> None:
     a_a, a_o = rng.random((6, 6)), rng.random((3, 3))
     a_a, a_o = a_a / a_a.sum(1, keepdims=True), a_o / a_o.sum(1, keepdims=True)
     expected = 0.7 / (alpha + 3.0)
-    for pair in ((a_a, a_o), (None, a_o), (a_a, None), (None, None)):
+    for pair in ((a_a, a_o), (None, a_o), (a_a, [[1.0]]), (None, None)):
         assert critical_attention(*pair, 0.7, alpha) == pytest.approx(expected, rel=1e-12)
 
 
@@ -41,6 +42,74 @@ def test_every_kind_of_matrix() -> None:
     kinds = [a.tolist(), tensor, tensor.requires_grad_(), tensor.detach().to_sparse(), tensor.detach().to_sparse_csr()]
     for given in [*kinds, scipy.sparse.csr_matrix(a), scipy.sparse.coo_array(a)]:
         assert critical_attention(given) == pytest.approx(expected, rel=1e-12)
+        assert critical_attention([[1.0]], given) == pytest.approx(critical_attention([[1.0]], a), rel=1e-12)
+    graph = nx.karate_club_graph()
+    integers = torch.from_numpy(nx.to_numpy_array(graph, weight=None)).long()
+    assert critical_attention(integers) == pytest.approx(critical_attention(integers.double()), rel=1e-12)
+    assert critical_attention(integers.nonzero().T) == pytest.approx(critical_attention(integers.double()), rel=1e-12)
+    assert critical_attention(graph) == pytest.approx(critical_attention(nx.to_numpy_array(graph)), rel=1e-12)
+
+
+# --- One number everywhere ---
+
+
+def graphs() -> dict[str, object]:
+    rng = np.random.default_rng(3)
+    weighted = scipy.sparse.random_array((60, 60), density=0.1, rng=rng)
+    weighted.setdiag(0.0)
+    directed = nx.gnp_random_graph(40, 0.15, seed=1, directed=True)
+    for _, _, edge in directed.edges(data=True):
+        edge["weight"] = rng.uniform(0.1, 2.0)
+    large = scipy.sparse.random_array((1500, 1500), density=0.004, rng=rng)
+    large.setdiag(0.0)
+    return {
+        "karate": nx.karate_club_graph(),
+        "star": nx.star_graph(5),
+        "weighted": weighted,
+        "signed": weighted.multiply(np.sign(rng.standard_normal((60, 60)))),
+        "directed": directed,
+        "large directed": large,
+        "large": large + large.T,
+    }
+
+
+OPTIONS = {
+    "one": None,
+    "three": 3,
+    "coupled": np.array([[0.0, 0.4], [0.7, 0.0]]),
+    "opposed": np.array([[0.0, -1.0], [-1.0, 0.0]]),
+    "turning": np.array([[0.0, -2.0], [2.0, 0.0]]),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", graphs())
+def test_the_same_arguments_give_the_same_number_everywhere(name: str, options: str) -> None:
+    graph, given = graphs()[name], OPTIONS[options]
+    expected = critical_attention(graph, given, 0.8, 0.5)
+    system = System(graph, given, damping=0.8, self_reinforcement=0.5)
+    assert system.attention == pytest.approx(expected, rel=1e-10)
+    if name in ("karate", "weighted", "directed") and options in ("one", "coupled"):
+        found = bifurcation(graph, options=given, damping=0.8, self_reinforcement=0.5, u_max=1e-3)
+        assert found.critical == pytest.approx(expected, rel=1e-10)
+
+
+def test_defaults_agree() -> None:
+    graph = nx.karate_club_graph()
+    assert bifurcation(graph).critical == pytest.approx(critical_attention(graph), rel=1e-10)
+
+
+def test_diagonals_count_unless_they_are_left_out() -> None:
+    rng = np.random.default_rng(5)
+    a_a, a_o = rng.random((9, 9)), rng.random((3, 3))
+    parameters = {"damping": 0.8, "self_reinforcement": 0.5}
+    with_own = bifurcation(a_a, options=a_o, self_loops=True, **parameters).critical
+    assert with_own == pytest.approx(critical_attention(a_a, a_o, **parameters), rel=1e-10)
+    without, normal = (as_matrix(a_a, self_loops=False, normalize=normalize) for normalize in (False, True))
+    bare = a_o - np.diag(np.diag(a_o))
+    for normalize, matrix in ((False, without), (True, normal)):
+        found = bifurcation(a_a, options=a_o, normalize=normalize, **parameters).critical
+        assert found == pytest.approx(critical_attention(matrix, bare, **parameters), rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["signed", "symmetric", "nonnegative", "stochastic"])
@@ -74,10 +143,10 @@ def test_large_graphs_with_crowded_spectra_do_not_stall() -> None:
     n = 2000
     ring = scipy.sparse.diags_array([np.full(n, 0.5), np.full(n - 1, 0.5)], offsets=[0, 1]).tolil()
     ring[n - 1, 0] = 0.5
-    assert critical_attention(ring) == pytest.approx(0.25, rel=1e-9)
+    assert critical_attention(ring) == pytest.approx(0.5, rel=1e-9)
     path = scipy.sparse.diags_array([np.full(n - 1, 0.5)] * 2, offsets=[-1, 1])
     leading = np.cos(np.pi / (n + 1))
-    assert critical_attention(path) == pytest.approx(1.0 / (2.0 * (1.0 + leading)), rel=1e-9)
+    assert critical_attention(path) == pytest.approx(1.0 / (1.0 + leading), rel=1e-9)
 
 
 def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +155,7 @@ def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_critical, "_DENSE_UP_TO", 3)
     monkeypatch.setattr(scipy.sparse.linalg, "eigs", fail)
-    with pytest.raises(SolverError, match="leave the matrix out"):
+    with pytest.raises(SolverError, match="normalize=True"):
         critical_attention(np.random.default_rng(0).random((5, 5)))
 
 
@@ -100,7 +169,9 @@ def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"self_reinforcement": -0.1}, "negative"),
         ({"self_reinforcement": float("nan")}, "negative"),
         ({"communication": np.zeros((2, 3))}, "communication.*square"),
+        ({"communication": "karate"}, "networkx graph"),
         ({"options": np.zeros((0, 0))}, "options.*not empty"),
+        ({"options": 0}, "at least one option"),
         ({"communication": np.array([[np.nan]])}, "NaN"),
         ({"communication": -np.eye(2), "self_reinforcement": 0.5}, "stable at every attention"),
     ],

@@ -1,3 +1,4 @@
+import argparse
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from torch_geometric.data import Data
 
 from dissensus import dynamics
 from dissensus.cli import main
+from dissensus.cli._opinions import edges_of, layout
 from dissensus.errors import InputError
 
 KARATE = nx.to_numpy_array(nx.karate_club_graph())
@@ -251,6 +253,51 @@ def test_regimes_of_attention_and_input() -> None:
     assert driven.variance[0] > 2 * above.variance[0]
 
 
+CAMPS = np.outer([1.0] * 4 + [-1.0] * 4, [1.0] * 4 + [-1.0] * 4) * (np.arange(64).reshape(8, 8) % 3 + 1.0)
+FADING = {
+    "grid": (nx.grid_2d_graph(4, 4), {}),
+    "karate, three options": (nx.karate_club_graph(), {"options": 3}),
+    "opposed options": (nx.cycle_graph(6), {"options": np.array([[0.0, -0.5], [-0.5, 0.0]])}),
+    "directed": (nx.gnp_random_graph(20, 0.2, seed=2, directed=True), {"saturation": "arctan"}),
+    "separate": (nx.disjoint_union(nx.path_graph(4), nx.complete_graph(4)), {"saturation": "softsign"}),
+    "one agent": (np.zeros((1, 1)), {}),
+    "signed": (CAMPS + CAMPS.T, {"damping": 0.7}),
+    "signed, normalised": (CAMPS + CAMPS.T, {"normalize": True}),
+    "every agent its own": (nx.path_graph(9), {"damping": np.linspace(0.5, 1.5, 9)}),
+}
+
+
+@pytest.mark.parametrize("name", FADING)
+def test_at_the_critical_attention_opinions_fade_as_below_it(name: str) -> None:
+    graph, parameters = FADING[name]
+    u = float(dynamics.System(graph, **parameters).attention)
+    for ratio in (0.0, 0.5, 0.99, 1.0, 1.0 + 1e-12, 1.1, 2.0):
+        # Short: the limit, not the state, tells them apart.
+        found = dynamics.simulate(graph, attention=ratio * u, time=20.0, seed=3, **parameters)
+        summary = found.summary()
+        assert summary.neutral == (ratio <= 1.0 + 1e-12)
+        assert not summary.neutral or summary.verdict == "consensus"
+        assert summary.spread == pytest.approx(np.ptp(found.final.numpy(), axis=0).tolist())
+    # From the critical direction, in which they fade most slowly.
+    start = dynamics.System(graph, **parameters).flow().critical().direction
+    start = start / np.abs(start).max()
+    sizes = dynamics.simulate(graph, start, attention=u, times=[50.0, 500.0], **parameters).states.abs().amax((1, 2))
+    assert sizes[1] < 0.4 * sizes[0]
+
+
+def test_what_need_not_fade_is_judged_by_its_last_state() -> None:
+    path, signed = nx.path_graph(5), np.random.default_rng(0).standard_normal((6, 6))
+    assert dynamics.System(path).fades()
+    for graph, parameters in ((path, {"input": 0.1}), (path, {"saturation": "linear"}), (signed, {})):
+        assert not dynamics.System(graph, **parameters).fades()
+    # Linear opinions at u* keep to the critical direction, which is no consensus on a path.
+    assert dynamics.simulate(path, np.ones(5), saturation="linear").summary().verdict == "dissensus"
+    large = nx.barabasi_albert_graph(600, 2, seed=0)
+    assert dynamics.System(large).fades()
+    assert dynamics.System(large, attention=0.0).fades()
+    assert not dynamics.System(large, attention=1.000001 * float(dynamics.System(large).attention)).fades()
+
+
 def test_attention_defaults_to_the_critical_one() -> None:
     expected = dynamics.critical_attention(KARATE, np.zeros((1, 1)), 0.8, 0.5)
     system = dynamics.System(KARATE, damping=0.8, self_reinforcement=0.5)
@@ -286,7 +333,8 @@ def test_statistics_over_time() -> None:
     ("wrong", "cure"),
     [
         ({"model": "voter"}, "unknown model"),
-        ({"damping": 0.0}, "positive"),
+        ({"damping": 0.0}, "damping is 0: it must be positive"),
+        ({"damping": np.linspace(0, 1, 34)}, "damping is 0 somewhere"),
         ({"self_reinforcement": -1.0}, "not be negative"),
         ({"damping": np.ones(5)}, "one value an agent"),
         ({"input": np.nan}, "NaN"),
@@ -299,7 +347,8 @@ def test_statistics_over_time() -> None:
         ({"time": 0.0}, "positive"),
         ({"model": "degroot"}, "normalize=True"),
         ({"model": "degroot", "normalize": True, "times": [0.5]}, "whole numbers"),
-        ({"model": "consensus", "attention": 1.0}, "normalize"),
+        ({"model": "degroot", "normalize": True, "time": 0.5}, "at least 1"),
+        ({"model": "consensus", "attention": 1.0, "normalize": True}, "leave out attention$"),
         ({"model": "consensus", "options": np.eye(2)}, "option graph"),
         ({"graph": []}, "empty"),
         ({"graph": [KARATE, KARATE]}, "attention="),
@@ -339,6 +388,7 @@ def test_command_reads_a_signed_edge_list(tmp_path: Path, capsys: pytest.Capture
     edges.write_text("source,target,weight\nann,bob,1\nbob,cat,-1\ncat,dan,1\ndan,ann,-1\n")
     found = answer(capsys, str(edges), "--relative-attention", "2", "--time", "60")
     assert (found["agents"], found["verdict"]) == (4, "polarised")
+    assert answer(capsys, str(edges), "--directed", "--relative-attention", "1.5")["neutral"] is False
     one_way = answer(capsys, str(edges), "--directed", "--attention", "0.4", "--time", "60")
     assert one_way["verdict"] == "consensus"
 
@@ -360,6 +410,64 @@ def test_command_reads_an_edge_list_alike_with_and_without_a_table_of_nodes(
     assert [with_nodes[key] for key in wanted] == [without[key] for key in wanted]
     (folder / "nodes.csv").write_text("id,age\nann,1\nbob,2\ncat,3\ndan,4\neve,5\n")
     assert answer(capsys, str(folder / given), *arguments)["agents"] == 5
+
+
+@pytest.mark.parametrize(
+    ("graph", "names"),
+    [
+        (["path", "--agents", "6"], ["neutral consensus", "neutral consensus", "dissensus"]),
+        (["friends.csv", "--normalize"], ["neutral consensus", "neutral consensus", "polarised"]),
+    ],
+)
+def test_both_commands_say_the_same_below_at_and_above_the_critical_attention(
+    graph: list[str], names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "friends.csv").write_text("ann,bob,1\nbob,cat,-1\ncat,dan,2\ndan,ann,-3\n")
+    graph = [str(tmp_path / part) if part.endswith(".csv") else part for part in graph]
+    for ratio, name in zip(("0.6", "1", "1.75"), names, strict=True):
+        assert main(["simulate", *graph, "--relative-attention", ratio, "--time", "20"]) == 0
+        assert capsys.readouterr().out.splitlines()[2] == name
+    assert main(["simulate", *graph]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == names[1]
+    assert main(["bifurcation", *graph, "--time", "20"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("(a)", "(c)", "(b)"))]
+    said = {line[1]: line.partition(": ")[2].partition(",")[0] for line in lines}
+    assert [said[panel] for panel in "acb"] == names
+
+
+def test_command_runs_without_a_critical_attention(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "chain.csv").write_text("a,b\nb,c\n")
+    chain = [str(tmp_path / "chain.csv"), "--directed", "--self-reinforcement", "0"]
+    assert main(["simulate", *chain]) == 1
+    assert "stable at every attention" in capsys.readouterr().err
+    found = answer(capsys, *chain, "--attention", "2")
+    assert (found["attention"], found["critical_attention"], found["neutral"]) == (2.0, None, True)
+
+
+def test_drawn_edges_tell_friends_from_foes() -> None:
+    matrix = dynamics.as_matrix(
+        np.array([[0.0, 1.0, 2.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [-3.0, 0.0, 0.0, 0.5], [0.0] * 4])
+    )
+    assert edges_of(matrix).tolist() == [[0, 0, 2], [1, 2, 3], [0.0, -1.0, 0.5]]
+
+
+def test_separate_parts_are_drawn_apart_but_near() -> None:
+    args = argparse.Namespace(graph="some.csv")
+    parts = nx.disjoint_union_all([nx.complete_graph(4), nx.path_graph(3), nx.path_graph(2)])
+    places = layout(args, dynamics.as_matrix(parts))
+    distances = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    joined = nx.to_numpy_array(parts) > 0
+    assert distances.max() < 15 * distances[joined].mean()
+    assert distances[~np.eye(9, dtype=bool)].min() > 0.02 * distances.max()
+    large = layout(args, dynamics.as_matrix(nx.path_graph(600)))
+    gaps = np.linalg.norm(large[:, None] - large[None], axis=-1) + 1e9 * np.eye(600)
+    assert gaps.min() > 0.5  # no two dots in one place
+
+
+def test_command_keeps_the_largest_component(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "parts.csv").write_text("a,b\nc,d\nd,e\n")
+    assert answer(capsys, str(tmp_path / "parts.csv"))["agents"] == 5
+    assert answer(capsys, str(tmp_path / "parts.csv"), "--largest-component")["agents"] == 3
 
 
 @pytest.mark.parametrize("shape", ["grid", "path", "cycle", "complete", "star", "barabasi-albert"])
@@ -385,7 +493,8 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
     ("arguments", "cure"),
     [
         (["grid", "--agents", "1"], "at least 2"),
-        (["nowhere"], "unknown dataset"),
+        (["nowhere"], "unknown graph"),
+        (["gird"], "did you mean 'grid'"),
         (["grid", "--options", "0"], "at least 1"),
         (["grid", "--attention", "1", "--relative-attention", "1"], "leave one out"),
         (["grid", "--model", "degroot", "--attention", "1"], "--attention belongs to the nonlinear model"),
@@ -394,6 +503,8 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
         (["grid", "--initial", "nowhere.csv"], "cannot be read"),
         (["missing.csv"], "cannot be read"),
         (["grid", "-o", "/dev/null/pictures"], "cannot be made"),
+        (["grid", "-o", "nowhere/picture.jpg"], "use one, or name a folder"),
+        (["grid", "--time", "1e6"], "lower --time or --attention"),
     ],
 )
 def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,6 +173,12 @@ def test_a_model_without_hidden_states_is_refused(tmp_path):
         call("--load", tmp_path / "m.safetensors", "--dataset", "karate")
 
 
+def test_depths_beyond_a_saved_model_are_refused_by_their_flag(tmp_path):
+    nn.create("gcn", in_channels=34, hidden_channels=8, out_channels=4, num_layers=4).save(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match=r"--depths reaches 4.*3 hidden layers"):
+        call("--load", tmp_path / "m.safetensors", "--dataset", "karate", "--depths", "1,4")
+
+
 def test_charts_need_matplotlib_and_say_so_first(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"dissensus\[plot\]"):

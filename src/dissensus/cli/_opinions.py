@@ -9,11 +9,13 @@ from math import ceil, isfinite, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.errors import InputError
+from dissensus.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
     from scipy.sparse import csr_array
+
+    from dissensus.dynamics import Summary
 
 # The weights of the edges by the names of their ends, target first.
 Entries = dict[tuple[str, str], float]
@@ -35,12 +37,19 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
         "--agents", type=int, default=agents, metavar="N", help="number of agents of a graph by its shape"
     )
     parser.add_argument("--directed", action="store_true", help="an edge list's source is heard by its target alone")
+    parser.add_argument("--largest-component", action="store_true", help="keep the largest connected component alone")
     parser.add_argument("--normalize", action="store_true", help="divide the weights of each agent by their sum")
     parser.add_argument("--damping", type=float, default=1.0, metavar="D", help="damping d")
     parser.add_argument(
         "--self-reinforcement", type=float, default=1.0, metavar="A", help="self-reinforcement alpha of the agents"
     )
-    parser.add_argument("--saturation", default="tanh", metavar="NAME", help="saturating function S")
+    parser.add_argument(
+        "--saturation",
+        default="tanh",
+        metavar="NAME",
+        help="saturating function S: tanh, softsign or arctan; for comparison also linear, sigmoid, relu or gelu (to "
+        "the last three u* means nothing)",
+    )
     parser.add_argument("--seed", type=_seed, default=1, metavar="N", help="seed of the random initial opinions")
     parser.add_argument(
         "-o",
@@ -55,6 +64,24 @@ def _seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no seed: give a whole number from 0 on")
     return int(text)
+
+
+def communication(args: argparse.Namespace) -> csr_array:
+    """The communication matrix that the arguments ask for."""
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
+    from dissensus.data import names
+
+    path, known = Path(args.graph), (*SHAPES, *names())
+    if args.graph not in known and not path.suffix and len(path.parts) < 2 and not path.exists():
+        raise InputError(f"{unknown('graph', args.graph, known)}; or give a path")
+    matrix = read_graph(args)
+    if not args.largest_component:
+        return matrix
+    component = connected_components(matrix, directed=False)[1]
+    kept = np.flatnonzero(component == np.bincount(component).argmax())
+    return matrix[kept][:, kept]
 
 
 def read_graph(args: argparse.Namespace) -> csr_array:
@@ -172,32 +199,53 @@ def _number(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
+def verdict(summary: Summary) -> str:
+    """In words: neutral consensus, consensus, dissensus or polarised."""
+    return f"{'neutral ' * summary.neutral}{summary.verdict}"
+
+
+def count(number: int, thing: str) -> str:
+    """So many things: ``1 agent``, ``2 agents``."""
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
 def layout(args: argparse.Namespace, matrix: csr_array) -> np.ndarray:
-    """Where to draw the agents, [n, 2]: a grid as a grid, small graphs by springs, others on a circle."""
+    """Where to draw the agents, [n, 2]: a grid as a grid, small graphs by springs or on a circle, others on a disc."""
     import numpy as np
+    from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
     n = matrix.shape[0]
     if args.graph == "grid":
         width = ceil(sqrt(n))
         return np.stack([np.arange(n) % width, -(np.arange(n) // width)], axis=1).astype(float)
-    if n <= 500 and args.graph not in ("cycle", "complete"):
+    if n > 500:
+        # A sunflower, with agents that are joined near each other.
+        place = np.empty(n)
+        place[reverse_cuthill_mckee(matrix)] = np.arange(n)
+        angle, radius = place * np.pi * (3.0 - sqrt(5.0)), np.sqrt(place + 0.5)
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    if args.graph not in ("cycle", "complete"):
         try:
             import networkx
         except ImportError:
             pass
         else:
-            places = networkx.spring_layout(networkx.from_scipy_sparse_array(abs(matrix)), seed=1, iterations=200)
+            # A weak pull between all agents keeps separate parts from flying apart.
+            pull = 0.0 if connected_components(matrix, directed=False)[0] == 1 else 0.1 * abs(matrix).max()
+            springs = networkx.from_numpy_array(abs(matrix).toarray() + pull)
+            places = networkx.spring_layout(springs, seed=1, iterations=200)
             return np.array([places[k] for k in range(n)])
     angle = 2.0 * np.pi * np.arange(n) / n
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def edges_of(matrix: csr_array) -> np.ndarray:
-    """Pairs of joined agents, each once, [2, edges]."""
+    """Pairs of joined agents, each once, and their weights in both directions together, [3, edges]."""
     import numpy as np
 
-    row, col = abs(matrix + matrix.T).tocoo().coords
-    return np.stack([row[row < col], col[row < col]])
+    row, col = (abs(matrix) + abs(matrix.T)).tocoo().coords
+    once = row < col
+    return np.stack([row[once], col[once], (matrix + matrix.T)[row[once], col[once]]])
 
 
 def outputs(text: str | None, stem: str, tables: Sequence[str]) -> tuple[list[Path], dict[str, Path]]:
@@ -207,10 +255,8 @@ def outputs(text: str | None, stem: str, tables: Sequence[str]) -> tuple[list[Pa
     path = Path(text)
     single = path.suffix in (".png", ".svg", ".pdf", ".csv")
     folder = path.parent if single else path
-    if not single and path.exists() and not path.is_dir():
-        raise InputError(
-            f"-o {path} is a file without a known ending: give a folder, or a .png, .svg, .pdf or .csv file"
-        )
+    if not single and not path.is_dir() and (path.suffix or path.exists()):
+        raise InputError(f"-o {path} has none of the endings .png, .svg, .pdf and .csv: use one, or name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

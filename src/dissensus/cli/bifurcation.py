@@ -11,10 +11,21 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.cli._opinions import configure_graph, edges_of, layout, need_matplotlib, outputs, read_graph, write_csv
+from dissensus.cli._opinions import (
+    communication,
+    configure_graph,
+    count,
+    edges_of,
+    layout,
+    need_matplotlib,
+    outputs,
+    verdict,
+    write_csv,
+)
 from dissensus.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,9 +62,20 @@ class _Run:
     attention: float
     input: float
     simulation: "Simulation"
-    limit: "np.ndarray"
-    residual: float
     summary: "Summary"
+
+    @property
+    def limit(self) -> "np.ndarray":
+        """Where the opinions tend to, [n, 1]: what fades without an end to see is zero there."""
+        final = self.simulation.final.numpy()
+        return 0.0 * final if self.summary.neutral else final
+
+    @property
+    def residual(self) -> float:
+        """The largest change of an opinion in a unit of time at the limit: zero but for a simulation too short."""
+        system = self.simulation.system
+        assert system is not None
+        return float(abs(system.flow().evaluate(self.limit, 1.0).f).max())
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,9 +83,11 @@ def run(args: argparse.Namespace) -> int:
     pictures, tables = outputs(args.output, "bifurcation", ["branches", "opinions"])
     need_matplotlib(pictures)
     _check(args)
+    from scipy.sparse.csgraph import connected_components
+
     from dissensus import dynamics
 
-    matrix = read_graph(args)
+    matrix = communication(args)
     parameters = {
         "damping": args.damping,
         "self_reinforcement": args.self_reinforcement,
@@ -71,7 +95,13 @@ def run(args: argparse.Namespace) -> int:
         "normalize": args.normalize,
     }
     critical = float(dynamics.System(matrix, **parameters).attention)
-    print(f"following branches of {matrix.shape[0]} agents, u* = {critical:.6g}", file=sys.stderr)
+    print(f"following branches of {count(matrix.shape[0], 'agent')}, u* = {critical:.6g}", file=sys.stderr)
+    if connected_components(matrix, connection="strong")[0] > 1:
+        print(
+            "not all agents hear one another: the branches are those of the part that loses stability first, and there "
+            "are more",
+            file=sys.stderr,
+        )
     plain = dynamics.bifurcation(matrix, u_max=args.range * critical, **parameters)
     start = _initial(args, plain)
     unfolded = dynamics.bifurcation(matrix, u_max=args.range * critical, input=args.input * start, **parameters)
@@ -102,14 +132,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if not 0 < args.low < 1 < args.high <= args.range:
+    if not 0 < args.low < 1 < args.high <= args.range < inf:
         raise InputError(
-            f"0 < --low < 1 < --high <= --range must hold: got {args.low:g}, {args.high:g}, {args.range:g}"
+            f"0 < --low < 1 < --high <= --range < inf must hold: got {args.low:g}, {args.high:g}, {args.range:g}"
         )
-    if not (args.input > 0 and args.average > 0):
-        raise InputError(f"--input {args.input:g} and --average {args.average:g}: both must be positive")
-    if not args.time > 1:
-        raise InputError(f"--time is {args.time:g}: give more than 1")
+    if not (0 < args.input < inf and 0 < args.average < inf):
+        raise InputError(f"--input {args.input:g} and --average {args.average:g}: both must be positive and finite")
+    if not 1 < args.time < inf:
+        raise InputError(f"--time is {args.time:g}: give more than 1, and an end")
 
 
 def _initial(args: argparse.Namespace, plain: "Bifurcation") -> "np.ndarray":
@@ -139,18 +169,12 @@ def _simulate(
     times = np.concatenate([[0.0], np.geomspace(0.1, args.time, 160)])
     system = dynamics.System(matrix, attention=attention * critical, input=strength * start, **parameters)
     simulation = dynamics.simulate(system, start, times=times)
-    # At u* without input opinions fade like 1/sqrt(t): the limit says what no finite time shows.
-    limit = dynamics.equilibrium(system, simulation.final, strict=False)
-    final = dynamics.Simulation(
-        simulation.times[:2], simulation.states.new_tensor(np.stack([start, limit.state.numpy()])), "nonlinear"
-    )
-    return _Run(label, attention, strength, simulation, limit.state.numpy(), limit.residual, final.summary())
+    return _Run(label, attention, strength, simulation, simulation.summary())
 
 
 def _describe(run: _Run) -> str:
-    if run.summary.verdict != "dissensus":
-        return f"{'neutral ' * run.summary.neutral}{run.summary.verdict}"
-    return f"dissensus, variance {run.summary.variance[0]:.2g}"
+    spread = "" if run.summary.verdict == "consensus" else f", variance {run.summary.variance[0]:.2g}"
+    return f"{verdict(run.summary)}{spread}"
 
 
 def _draw(
@@ -266,7 +290,7 @@ def _print(diagrams: dict[str, "Bifurcation"], runs: list[_Run]) -> None:
     print(f"critical attention u* = {diagrams['0'].critical:.6g}")
     for name, found in diagrams.items():
         branches = ", ".join(branch.name for branch in found.branches)
-        points = ", ".join(f"{point.kind} at u = {point.parameter:.6g}" for point in found.points)
+        points = ", ".join(dict.fromkeys(f"{point.kind} at u = {point.parameter:.6g}" for point in found.points))
         print(f"{'without' if name == '0' else 'with'} input: branches {branches}; {points or 'no points of interest'}")
     for item in runs:
         print(f"({item.label}) {_place(item)}: {_describe(item)}")

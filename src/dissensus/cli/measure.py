@@ -229,9 +229,14 @@ def _saved(
     from dissensus import measure
 
     continuous = "num_layers" not in model.config
-    depths = depths or (_parse_depths(_DEPTHS) if continuous else _hidden_layers(model))
-    if not depths:
-        raise InputError(f"{path} holds a model of one layer, which has no hidden state to measure")
+    readable = _parse_depths(_DEPTHS) if continuous else _hidden_layers(model)
+    if not readable:
+        raise InputError(f"{path} holds a model of one layer, which has no hidden state to measure: load a deeper one")
+    depths = depths or readable
+    if not continuous and depths[-1] > readable[-1]:
+        raise InputError(
+            f"--depths reaches {depths[-1]}: {path} has {readable[-1]} hidden layers, so give at most that"
+        )
     trace = measure.watch(model, graph, times=depths)
     rows = [
         {"depth": depth, **measure.summary(state, graph.edge_index)}

@@ -1,7 +1,8 @@
 """Simulate opinions on a graph: nonlinear opinion dynamics, DeGroot's model, or continuous-time consensus.
 
-Without --attention the nonlinear model runs at the critical attention u*, above which the neutral opinion is unstable.
-In DeGroot's model every agent also listens to itself, with weight one before the rows are normalised. Initial opinions
+Without --attention the nonlinear model runs at the critical attention u*, above which the neutral opinion is unstable;
+there opinions without input fade to neutral consensus, but so slowly (like 1/sqrt(t)) that some are left to see. In
+DeGroot's model every agent also listens to itself, with weight one before the rows are normalised. Initial opinions
 are uniform in [-1, 1]. With -o FOLDER: opinions over time and on the graph as a picture, and all opinions as a table.
 """
 
@@ -12,13 +13,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.cli._opinions import configure_graph, edges_of, layout, need_matplotlib, outputs, read_graph, write_csv
-from dissensus.errors import InputError
+from dissensus.cli._opinions import (
+    communication,
+    configure_graph,
+    count,
+    edges_of,
+    layout,
+    need_matplotlib,
+    outputs,
+    verdict,
+    write_csv,
+)
+from dissensus.errors import InputError, SolverError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dissensus.dynamics import Simulation
+    from dissensus.dynamics import Simulation, Summary
 
 
 # The parameters of the nonlinear model alone, and what they are where they were not given.
@@ -71,28 +82,33 @@ def run(args: argparse.Namespace) -> int:
 
     from dissensus import dynamics
 
-    matrix = read_graph(args)
+    matrix = communication(args)
     start = _initial(args, matrix.shape[0])
     parameters, critical = _parameters(args, matrix, start)
     if args.model == "degroot":
         # Without a weight on the own opinion, agents of a bipartite graph such as the grid swap opinions for ever.
         matrix = dynamics.as_matrix(matrix + scipy.sparse.eye_array(matrix.shape[0]))
-    simulation = dynamics.simulate(matrix, start, model=args.model, time=args.time, **parameters)
-    answer = _answer(args, simulation, critical)
+    try:
+        simulation = dynamics.simulate(matrix, start, model=args.model, time=args.time, **parameters)
+    except SolverError as error:
+        reason, cure = str(error).partition(":")[0], "--attention" if args.model == "nonlinear" else "the weights"
+        raise SolverError(f"the end cannot be reached ({reason}): lower --time or {cure}") from error
+    summary = simulation.summary()
+    answer = _answer(args, simulation, summary, critical)
     if pictures:
-        _draw(args, pictures, simulation, matrix)
+        _draw(args, pictures, simulation, summary, matrix)
     for path in tables.values():
         write_csv(path, ("time", "agent", "option", "opinion"), _rows(simulation))
     files = [str(path) for path in (*pictures, *tables.values())]
     if args.json:
         print(json.dumps({**answer, "files": files}))
         return 0
-    print(f"{answer['agents']} agents, {answer['options']} options, model {args.model}, time {args.time:g}")
-    if critical is not None:
-        print(f"attention {answer['attention']:.6g}, critical {critical:.6g}")
-    print(f"{'neutral ' * answer['neutral']}{answer['verdict']}")
-    for option, (mean, variance) in enumerate(zip(answer["mean"], answer["variance"], strict=True)):
-        print(f"option {option}: mean {mean:.4f}, variance {variance:.4f}")
+    print(f"{count(answer['agents'], 'agent')}, {count(answer['options'], 'option')}, model {args.model}")
+    if answer["attention"] is not None:
+        print(f"attention {answer['attention']:.6g}, critical {'none' if critical is None else f'{critical:.6g}'}")
+    print(verdict(summary))
+    for option, (mean, variance) in enumerate(zip(summary.mean, summary.variance, strict=True)):
+        print(f"option {option} at time {answer['time']:g}: mean {mean:.4g}, variance {variance:.4g}")
     for file in files:
         print(f"wrote {file}", file=sys.stderr)
     return 0
@@ -145,7 +161,13 @@ def _parameters(args: argparse.Namespace, matrix: Any, start: "np.ndarray") -> t
         "saturation": args.saturation,
         "normalize": args.normalize,
     }
-    critical = float(dynamics.System(matrix, **parameters).attention)
+    try:
+        critical = float(dynamics.System(matrix, **parameters).attention)
+    except InputError:
+        # There may be none. What else is wrong, the simulation says.
+        if args.attention is None:
+            raise
+        return {**parameters, "attention": args.attention}, None
     attention = critical * (1.0 if args.relative_attention is None else args.relative_attention)
     return {**parameters, "attention": attention if args.attention is None else args.attention}, critical
 
@@ -162,8 +184,9 @@ def _input(text: str, start: "np.ndarray") -> Any:
         raise InputError(f"--input is {text!r}: give a number, 'initial', 'initial*0.2', or a .csv file") from None
 
 
-def _answer(args: argparse.Namespace, simulation: "Simulation", critical: float | None) -> dict[str, Any]:
-    summary = simulation.summary()
+def _answer(
+    args: argparse.Namespace, simulation: "Simulation", summary: "Summary", critical: float | None
+) -> dict[str, Any]:
     system = simulation.system
     return {
         "graph": args.graph,
@@ -188,16 +211,18 @@ def _rows(simulation: "Simulation") -> Iterator[tuple[float, int, int, float]]:
                 yield time, agent, option, opinion
 
 
-def _draw(args: argparse.Namespace, pictures: list[Path], simulation: "Simulation", matrix: Any) -> None:
+def _draw(
+    args: argparse.Namespace, pictures: list[Path], simulation: "Simulation", summary: "Summary", matrix: Any
+) -> None:
     from dissensus.report import Panel, draw_simulation
 
-    times, states, summary = simulation.times.numpy(), simulation.states.numpy(), simulation.summary()
+    times, states = simulation.times.numpy(), simulation.states.numpy()
     panels = [
         Panel(
             f"option {option}" if states.shape[2] > 1 else f"{args.model} opinion dynamics",
             times,
             states[:, :, option],
-            f"mean {summary.mean[option]:.3f}, variance {summary.variance[option]:.3g}",
+            f"{verdict(summary)}\nmean {summary.mean[option]:.2g}, variance {summary.variance[option]:.2g}",
         )
         for option in range(states.shape[2])
     ]

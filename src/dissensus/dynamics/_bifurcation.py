@@ -8,6 +8,7 @@ from typing import Unpack
 
 import numpy as np
 import torch
+from scipy.sparse.csgraph import connected_components
 
 from dissensus.dynamics._continuation import Continuation, Node
 from dissensus.dynamics._convert import AnyGraph
@@ -67,7 +68,7 @@ class Bifurcation:
     """Equilibria over the attention.
 
     Attributes:
-        critical: u* of the system without input.
+        critical: u* of the system without input, as :func:`critical_attention` has it (see there on diagonals).
         weights: w of the ordinate ``z = <w, x>``, [n, o]: the leading left eigenvector, of absolute sum one.
         direction: the leading right eigenvector v, [n, o], with ``<w, v> = 1``.
         branches: the curves.
@@ -115,13 +116,14 @@ def bifurcation(
         **parameters: see :class:`System`.
 
     Raises:
-        InputError: S is not odd, or the critical direction is not unique (uncoupled options, separate components).
+        InputError: S is not odd, or the critical direction is not unique (uncoupled options, separate components,
+            antagonism that is the same for all).
     """
     parameters = parameters if isinstance(graph, System) else {"attention": 1.0, **parameters}
     flow, critical = _checked(system(graph, **parameters))
     u_max = 2.0 * critical.attention if u_max is None else float(u_max)
     if not (np.isfinite(u_max) and u_max > 0 and step > 0):
-        raise InputError(f"u_max = {u_max} and step = {step}: both must be positive")
+        raise InputError(f"u_max = {u_max} and step = {step}: both must be positive, and u_max finite")
     reduced = flow.reduced(critical)
     below = _diagram(reduced, reduced.critical(), u_max, step) if abs(critical.eigenvalue.imag) == 0 else None
     return replace(_diagram(flow, critical, u_max, step), reduced=below)
@@ -136,11 +138,19 @@ def _checked(made: System) -> tuple[Flow, Critical]:
         )
     critical = flow.critical()
     if not critical.simple:
-        raise InputError(
-            "the critical direction is not unique: couple the options (options=), study one at a time, or take one "
-            "connected component"
-        )
+        raise InputError(f"the critical direction is not unique: {_cure(flow)}")
     return flow, critical
+
+
+def _cure(flow: Flow) -> str:
+    """What makes the critical direction unique."""
+    if len(flow.options) > 1 and not flow.options.any():
+        return "couple the options, or study one at a time"
+    if connected_components(flow.communication, directed=False)[0] > 1:
+        return "take the largest connected component"
+    if connected_components(flow.communication, connection="strong")[0] > 1:
+        return "take agents that all hear one another, if only through others (a strongly connected component)"
+    return "make the weights unequal, as they are symmetric"
 
 
 def _diagram(flow: Flow, critical: Critical, u_max: float, step: float) -> Bifurcation:

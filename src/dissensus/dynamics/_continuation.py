@@ -93,7 +93,7 @@ class Continuation:
             if outside:
                 return nodes
             h = min(self.step, h * (1.4 if effort <= 3 else 0.7))
-        raise SolverError(f"the branch has more than {_MOST_POINTS} points: raise step")
+        raise SolverError(f"{_MOST_POINTS} points of a branch reached only {self.along} {last.p:g}: shorten the range")
 
     def at(self, x: Array, p: float, *, forward: bool = True) -> Node | None:
         """The equilibrium near x at the parameter p, its tangent towards larger (smaller) parameters; None if lost."""
@@ -199,7 +199,10 @@ class Continuation:
         def point(share: float) -> tuple[Array, float]:
             found = self._correct(last.x + share * h * last.tangent[0], last.p + share * h * last.tangent[1], border)
             if found is None:
-                raise SolverError(f"a point of interest near {self.along} {last.p:g} was lost: lower step")
+                raise SolverError(
+                    f"a point of interest near {self.along} {last.p:g} was lost: end the range before, or lower "
+                    "step (in Python)"
+                )
             return found[0], found[1]
 
         def turn(share: float) -> float:

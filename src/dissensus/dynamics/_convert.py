@@ -9,7 +9,6 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dissensus.dynamics._critical import to_scipy
 from dissensus.errors import InputError
 from dissensus.graph import check_edge_index
 
@@ -25,9 +24,9 @@ def as_matrix(
     Args:
         graph: a networkx graph (edge attribute ``weight``, else 1; an arrow from k to i is entry (i, k)); a PyG
             ``Data`` (``edge_index``, ``edge_weight`` if there); an ``edge_index``, an int32 or int64 tensor [2, edges]
-            from source k to target i; or a square matrix: NumPy, scipy sparse, or a floating torch tensor, dense or
-            sparse.
-            Duplicate edges are one entry, or the sum of their weights.
+            from source k to target i; or a square matrix: NumPy, scipy sparse, or a torch tensor, dense or sparse
+            (integers of shape [2, 2] are an ``edge_index``). Duplicate edges are one entry, or the sum of their
+            weights.
         num_nodes: n, for an ``edge_index`` whose last nodes have no edges.
         self_loops: keep the diagonal.
         normalize: divide every row by the sum of its absolute values; rows without entries stay empty.
@@ -56,7 +55,7 @@ def _matrix(graph: AnyGraph, num_nodes: int | None) -> scipy.sparse.csr_array:
         return to_scipy(networkx.to_scipy_sparse_array(graph, dtype=np.dtype(np.float64)).T, "communication")
     if hasattr(graph, "edge_index"):
         return _from_edges(graph.edge_index, getattr(graph, "edge_weight", None), graph.num_nodes)
-    if isinstance(graph, Tensor) and graph.dtype in (torch.int32, torch.int64) and graph.layout == torch.strided:
+    if _is_edge_index(graph):
         if num_nodes is None:
             num_nodes = int(graph.max()) + 1 if graph.numel() else 0
         return _from_edges(graph, None, num_nodes)
@@ -66,6 +65,13 @@ def _matrix(graph: AnyGraph, num_nodes: int | None) -> scipy.sparse.csr_array:
             "matrix (NumPy, scipy sparse or torch); wrap nested lists in numpy.array"
         )
     return to_scipy(graph, "communication")
+
+
+def _is_edge_index(graph: AnyGraph) -> bool:
+    """Whether it is a dense tensor of integers, unless that is square; one of shape [2, 2] is an edge_index."""
+    if not (isinstance(graph, Tensor) and graph.dtype in (torch.int32, torch.int64) and graph.layout == torch.strided):
+        return False
+    return graph.dim() != 2 or graph.shape[0] != graph.shape[1] or graph.shape[0] == 2
 
 
 def _from_edges(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> scipy.sparse.csr_array:
@@ -80,3 +86,31 @@ def _from_edges(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> sc
     if weight is None:
         matrix.data[:] = 1.0
     return matrix
+
+
+def as_option_matrix(options: Any) -> scipy.sparse.csr_array:
+    """The option graph as a matrix [o, o]; zeros for a number of uncorrelated options, and for None, one option."""
+    if not isinstance(options, int | None):
+        return to_scipy(options, "options")
+    count = 1 if options is None else options
+    if count < 1:
+        raise InputError(f"options is {count}: at least one option is needed")
+    return scipy.sparse.csr_array((count, count))
+
+
+def to_scipy(matrix: Any, name: str) -> scipy.sparse.csr_array:
+    """A square matrix of any kind as a float64 scipy CSR array."""
+    if isinstance(matrix, Tensor):
+        if matrix.layout != torch.strided:
+            coo = matrix.detach().cpu().to_sparse_coo().coalesce()
+            indices = coo.indices().numpy()
+            matrix = scipy.sparse.coo_array((coo.values().numpy(), (indices[0], indices[1])), shape=tuple(matrix.shape))
+        else:
+            matrix = matrix.detach().cpu().numpy()
+    matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError(f"the {name} matrix has shape {tuple(matrix.shape)}: it must be square and not empty")
+    csr = scipy.sparse.csr_array(matrix).astype(np.float64)
+    if not np.isfinite(csr.data).all():
+        raise InputError(f"the {name} matrix has NaN or infinite entries: remove them")
+    return csr

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-import torch
-from torch import Tensor
 
+from dissensus.dynamics._convert import AnyGraph, as_matrix, as_option_matrix
 from dissensus.errors import InputError, SolverError
 
 # Up to this size all eigenvalues are computed; beyond, only the extreme ones.
 _DENSE_UP_TO = 1024
-
-Matrix = Any  # a torch tensor (dense or sparse), a NumPy array or a scipy sparse matrix
 
 
 def check_parameters(damping: float, self_reinforcement: float) -> None:
@@ -28,8 +25,8 @@ def check_parameters(damping: float, self_reinforcement: float) -> None:
 
 
 def critical_attention(
-    communication: Matrix | None = None,
-    options: Matrix | None = None,
+    communication: AnyGraph | None = None,
+    options: Any = None,
     damping: float = 1.0,
     self_reinforcement: float = 1.0,
 ) -> float:
@@ -42,20 +39,26 @@ def critical_attention(
     over the eigenvalues of :math:`A_a` and :math:`A_o`; :math:`\lambda = 4`, so :math:`u^* = d/(\alpha + 3)`, where
     both are right stochastic.
 
+    The same graph and parameters give the same number as ``bifurcation(...).critical`` and ``System(...).attention``
+    but for diagonals: here they count, as those of a right-stochastic matrix do; there they are left out, unless
+    ``self_loops=True``. ``as_matrix(graph, self_loops=False)`` leaves them out here, too, and its ``normalize=True``
+    does what theirs does.
+
     Args:
-        communication: :math:`A_a`, [n, n], dense or sparse; None stands for any right-stochastic matrix.
-        options: :math:`A_o`, [o, o], such as ``[[0.0]]`` where options do not mix; None stands for any right-stochastic
-            matrix.
+        communication: :math:`A_a`, of any kind that :func:`as_matrix` takes, or nested lists; None stands for any
+            right-stochastic matrix, and then so does None for ``options``.
+        options: :math:`A_o`, [o, o]; or the number of uncorrelated options; None is one option (both have
+            :math:`\lambda_o = 0`).
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`.
     """
     check_parameters(damping, self_reinforcement)
-    a_a, a_o = (
-        None if matrix is None else to_scipy(matrix, name)
-        for matrix, name in ((communication, "communication"), (options, "options"))
-    )
+    if communication is None:  # all right-stochastic matrices lead with the eigenvalue 1, as [[1]] does
+        communication, options = [[1.0]], [[1.0]] if options is None else options
+    a_a = as_matrix(np.asarray(communication) if isinstance(communication, list) else communication)
+    a_o = as_option_matrix(options)
     # Without negative entries no eigenvalue is larger than the leading one, which is real (Perron, Frobenius).
-    positive = all(matrix is None or matrix.data.min(initial=0.0) >= 0.0 for matrix in (a_a, a_o))
+    positive = all(matrix.data.min(initial=0.0) >= 0.0 for matrix in (a_a, a_o))
     by_options = _eigenvalues(a_o, np.array([1.0]) if positive else np.array([1.0, 1j, -1.0])) + 1.0
     # Re (lambda_a + 1) m is largest for the lambda_a that lies farthest in the direction of the conjugate of m.
     products = np.outer(_eigenvalues(a_a, np.array([1.0]) if positive else _directions(by_options)) + 1.0, by_options)
@@ -68,34 +71,14 @@ def critical_attention(
     return damping / growth
 
 
-def to_scipy(matrix: Matrix, name: str) -> scipy.sparse.csr_array:
-    """A square matrix of any kind as a float64 scipy CSR array."""
-    if isinstance(matrix, Tensor):
-        if matrix.layout != torch.strided:
-            coo = matrix.detach().cpu().to_sparse_coo().coalesce()
-            indices = coo.indices().numpy()
-            matrix = scipy.sparse.coo_array((coo.values().numpy(), (indices[0], indices[1])), shape=tuple(matrix.shape))
-        else:
-            matrix = matrix.detach().cpu().numpy()
-    matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise InputError(f"the {name} matrix has shape {tuple(matrix.shape)}: it must be square and not empty")
-    csr = scipy.sparse.csr_array(matrix).astype(np.float64)
-    if not np.isfinite(csr.data).all():
-        raise InputError(f"the {name} matrix has NaN or infinite entries: remove them")
-    return csr
-
-
 def _directions(values: np.ndarray) -> np.ndarray:
     """The distinct directions of complex numbers from zero, up to conjugation: unit numbers."""
     angles = np.abs(np.angle(values[values != 0]))
     return np.exp(1j * np.unique(np.round(angles, 9))) if angles.size else np.ones(1)
 
 
-def _eigenvalues(matrix: scipy.sparse.csr_array | None, directions: np.ndarray) -> np.ndarray:
-    """All eigenvalues of a small matrix, those of a large one that lie farthest in ``directions``; 1 for None."""
-    if matrix is None:
-        return np.ones(1)
+def _eigenvalues(matrix: scipy.sparse.csr_array, directions: np.ndarray) -> np.ndarray:
+    """All eigenvalues of a small matrix, those of a large one that lie farthest in ``directions``."""
     if matrix.shape[0] <= _DENSE_UP_TO:
         return np.linalg.eigvals(matrix.toarray())
     sums = matrix.sum(axis=1)
@@ -108,8 +91,8 @@ def _eigenvalues(matrix: scipy.sparse.csr_array | None, directions: np.ndarray) 
         return np.concatenate([_farthest(matrix, direction, symmetric) for direction in directions])
     except scipy.sparse.linalg.ArpackNoConvergence:
         raise SolverError(
-            f"the leading eigenvalues of a matrix of {matrix.shape[0]} rows did not converge: leave the matrix out "
-            "where it is right stochastic (its leading eigenvalue is 1), or scale its rows to one sum"
+            f"the leading eigenvalues of a matrix of {matrix.shape[0]} rows did not converge: scale its rows to one "
+            "sum, as as_matrix(..., normalize=True) does, or take a part of the graph"
         ) from None
 
 

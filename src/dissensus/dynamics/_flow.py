@@ -143,16 +143,7 @@ class Flow:
         """The loss of stability of the neutral opinion x = 0 without input."""
         shape, ratio = self.damping.shape, self.attention / self.damping
         # Arnoldi's iteration sees one vector of a multiple eigenvalue; another start shows another one.
-        (right, v), (_, other) = (
-            leading_eigenpairs(
-                self.size,
-                lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
-                lambda: _scale_rows(ratio, self.sparse),
-                2,
-                seed=seed,
-            )
-            for seed in (0, 1)
-        )
+        (right, v), (_, other) = (self._growing(2, seed) for seed in (0, 1))
         growth = float(right[0].real)
         if growth <= 1e-12:
             raise InputError(
@@ -183,6 +174,23 @@ class Flow:
             weights.reshape(shape),
             simple,
         )
+
+    def _growing(self, count: int, seed: int = 0) -> tuple[Array, Array]:
+        """The leading eigenvalues of ``D^{-1} U M``, and their vectors: along them neutral opinions lose stability."""
+        shape, ratio = self.damping.shape, self.attention / self.damping
+        return leading_eigenpairs(
+            self.size,
+            lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
+            lambda: _scale_rows(ratio, self.sparse),
+            count,
+            seed=seed,
+        )
+
+    def growth(self) -> float:
+        """The largest real part of the eigenvalues of ``D^{-1} U M``: 1 at the critical attention."""
+        if not (self.attention.any() and self.sparse.nnz):  # a zero matrix, on which Arnoldi's iteration breaks down
+            return 0.0
+        return float(self._growing(1)[0][0].real)
 
     def _first_crossing(self, u: float) -> float:
         """u itself, unless unequal damping makes an oscillation grow earlier or later."""
@@ -270,8 +278,8 @@ def _crowded(matrix: scipy.sparse.csc_array, count: int, start: Array) -> tuple[
         return scipy.sparse.linalg.eigs(matrix, k=count, sigma=bound, v0=start, tol=1e-10)
     except scipy.sparse.linalg.ArpackNoConvergence:
         raise SolverError(
-            f"the leading eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} Jacobian did not converge: ask for "
-            "fewer, or take a part of the graph"
+            f"the leading eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} Jacobian did not converge: take a "
+            "part of the graph"
         ) from None
 
 

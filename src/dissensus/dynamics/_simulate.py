@@ -29,10 +29,10 @@ class Summary:
     Attributes:
         verdict: ``consensus``, all agents agree on every option; ``polarised``, on some option the agents form two
             camps of opposite sign; ``dissensus`` otherwise.
-        neutral: every opinion is near zero.
-        mean: over the agents, [o].
-        variance: over the agents, [o].
-        spread: largest minus smallest opinion, [o].
+        neutral: every opinion is near zero, or tends to zero however slowly (:meth:`System.fades`); a consensus.
+        mean: over the agents in the last state, [o].
+        variance: over the agents in the last state, [o].
+        spread: largest minus smallest opinion of the last state, [o].
     """
 
     verdict: Verdict
@@ -74,7 +74,7 @@ class Simulation:
         return self.states.var(1, correction=0)
 
     def summary(self, tol: float = 0.01) -> Summary:
-        """The verdict on the last state.
+        """What the last state shows, and whether it is on its way to the neutral one.
 
         Args:
             tol: differences up to this count as none, relative to the largest opinion that was ever held.
@@ -85,8 +85,8 @@ class Simulation:
         states = self.states.detach()
         x, scale = states[-1], tol * float(states.abs().max())
         spread = x.amax(0) - x.amin(0)
-        neutral = bool(x.abs().max() <= scale)
-        if bool((spread <= scale).all()) or neutral:
+        neutral = bool(x.abs().max() <= scale) or (self.system is not None and self.system.fades())
+        if neutral or bool((spread <= scale).all()):
             verdict: Verdict = "consensus"
         else:
             verdict = "polarised" if any(_polarised(option) for option in x.T[spread > scale]) else "dissensus"
@@ -139,8 +139,10 @@ def simulate(
     Differentiable in x0 and, where the influence is not a function of time, in the parameters that are torch tensors.
     """
     one_of("model", model, MODELS)
-    if model != "nonlinear" and set(parameters) - {"normalize", "options"}:
-        raise InputError(f"{', '.join(parameters)}: the {model} model knows normalize and the number of options alone")
+    if model != "nonlinear" and (wrong := sorted(set(parameters) - {"normalize", "options"})):
+        raise InputError(
+            f"the {model} model takes normalize and the number of options alone: leave out {', '.join(wrong)}"
+        )
     grid = _times(times, time, model)
     x = None if x0 is None else torch.as_tensor(x0, dtype=torch.float64).cpu()
     if x is not None and x.dim() == 2 and parameters.get("options") is None and not isinstance(graph, System):
@@ -160,6 +162,8 @@ def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, mod
     if times is None:
         if not (math.isfinite(time) and time > 0):
             raise InputError(f"the time is {time}: it must be positive and finite")
+        if model == "degroot" and time < 1:
+            raise InputError(f"the time is {time}: the degroot model counts steps, so give at least 1")
         count = math.floor(time) + 1 if model == "degroot" else 201
         return torch.linspace(0.0, math.floor(time) if model == "degroot" else time, count, dtype=torch.float64)
     grid = torch.as_tensor(times, dtype=torch.float64)

@@ -9,13 +9,15 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from dissensus.dynamics._convert import AnyGraph, as_matrix
-from dissensus.dynamics._critical import to_scipy
+from dissensus.dynamics._convert import AnyGraph, as_matrix, as_option_matrix
 from dissensus.dynamics._flow import Flow
 from dissensus.dynamics._opinion import Opinion
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.errors import InputError
 from dissensus.graph import Pattern, row_sums
+
+# An attention up to this above the critical one, relatively, is still the critical one.
+_CRITICAL = 1e-9
 
 # A number for all; one value an agent, [n]; or anything that broadcasts to [n, o]: NumPy or torch.
 Values = Any
@@ -82,6 +84,10 @@ class System:
         self.agents = matrix.shape[0]
         self.pattern, self.values = _communication(graph, matrix, normalize)
         self.options = _option_matrix(options, self_loops)
+        # Before rows are normalised, as that leaves a matrix symmetric up to a change of scale.
+        self._symmetric = abs(matrix - matrix.T).max() == 0.0 and (
+            self.options is None or torch.equal(self.options, self.options.T)
+        )
         self.num_options = 1 if self.options is None else len(self.options)
         self.damping = self._parameter("damping", damping, positive=True)
         self.self_reinforcement = self._parameter("self_reinforcement", self_reinforcement, positive=False)
@@ -105,13 +111,27 @@ class System:
             raise InputError(f"{name} has NaN or infinite values: remove them")
         if positive is not None and bool((tensor <= 0 if positive else tensor < 0).any()):
             rule = "be positive" if positive else "not be negative"
-            raise InputError(f"{name} is {float(tensor.min()):g} somewhere: it must {rule}")
+            where = " somewhere" if tensor.dim() else ""
+            raise InputError(f"{name} is {float(tensor.min()):g}{where}: it must {rule}")
         return tensor if tensor.dim() else float(tensor)
 
     @property
     def shape(self) -> tuple[int, int]:
         """[n, o]"""
         return self.agents, self.num_options
+
+    def fades(self) -> bool:
+        """Whether all opinions are known to tend to zero, from any start.
+
+        They do without input, at or below the critical attention (to a relative 1e-9), under an odd S, if no entry of
+        the matrices is negative or both are symmetric (before ``normalize``): then zero is the only equilibrium. At the
+        critical attention itself they fade like 1/sqrt(t), which no simulation of a finite time shows.
+        """
+        flow = self.flow()
+        if flow.input.any() or not flow.saturation.odd:
+            return False
+        known = self._symmetric or flow.sparse.data.min(initial=0.0) >= 0.0
+        return bool(known) and flow.growth() <= 1.0 + _CRITICAL
 
     def field(self) -> Opinion:
         """The right-hand side, for :func:`dissensus.solve.solve` and :func:`dissensus.solve.equilibrium`."""
@@ -173,14 +193,10 @@ def _communication(graph: AnyGraph, matrix: scipy.sparse.csr_array, normalize: b
 
 def _option_matrix(options: Any, self_loops: bool) -> Tensor | None:
     """A_o as a dense tensor; None for one option."""
-    if options is None or (isinstance(options, int) and options == 1):
-        return None
-    if isinstance(options, int):
-        if options < 1:
-            raise InputError(f"options is {options}: at least one option is needed")
-        return torch.zeros(options, options, dtype=torch.float64)
-    checked = to_scipy(options, "option").toarray()
-    tensor = options.double() if isinstance(options, Tensor) else torch.from_numpy(checked)
+    checked = torch.from_numpy(as_option_matrix(options).toarray())
+    if isinstance(options, int | None):
+        return checked if len(checked) > 1 else None
+    tensor = options.double() if isinstance(options, Tensor) else checked
     return tensor if self_loops else tensor - torch.diag(tensor.diagonal())
 
 

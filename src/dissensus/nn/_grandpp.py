@@ -81,8 +81,8 @@ class GRANDPlusPlus(AttentiveModel):
         n = x0.shape[0]
         if self.sources is not None and self.sources.numel() != n:
             raise InputError(
-                f"the sources were set for {self.sources.numel()} nodes, the graph has {n}: call model.set_sources "
-                "with the training mask of this graph, or with None for all nodes"
+                f"the sources were set for {self.sources.numel()} nodes, the graph has {n}: take the graph trained on, "
+                "or call model.set_sources with the training mask of this graph, or with None for all nodes"
             )
         mask = x0.new_ones(n, 1) if self.sources is None else self.sources.view(-1, 1).to(x0.dtype)
         sizes = torch.tensor(context.sizes or (n,), device=x0.device)

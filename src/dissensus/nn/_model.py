@@ -86,7 +86,7 @@ class Model(torch.nn.Module):
         if checked.shape[1] != self.in_channels:
             raise InputError(
                 f"x has {checked.shape[1]} features, the model was made for in_channels={self.in_channels}: "
-                "make the model with the width of x"
+                "give features of that width, or make the model with the width of x"
             )
         return checked
 
@@ -168,7 +168,7 @@ def read_file(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Tens
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}: save a model there first, with model.save(path)")
+        raise InputError(f"there is no file {path}: name the one that model.save or 'dissensus train --save' wrote")
     try:
         with safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _FORMATS = (".png", ".svg", ".pdf")
 # More edges than this are left out of a drawing, where they would be one grey area.
-_MOST_EDGES = 20_000
+_MOST_EDGES = 3000
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def draw_bifurcation(
         files: where to; the suffix is the format.
         diagrams: drawn with stable branches solid and unstable ones dashed.
         panels: each the agents on the graph, coloured by their last opinion, and all opinions over time.
-        edges: [2, edges]
+        edges: pairs of agents, [2, edges]; with a third row of weights, [3, edges], the negative ones are dashed.
         positions: of the agents, [n, 2].
     """
     rows = max(len(diagrams), (len(panels) + 1) // 2, 1)
@@ -238,12 +238,16 @@ def _draw_agents(ax: Any, panel: Panel, edges: np.ndarray, positions: np.ndarray
 
     n = len(positions)
     if edges.shape[1] <= _MOST_EDGES:
-        lines = LineCollection(list(positions[edges.T]), colors=LIGHT["faint"], linewidths=0.5, zorder=1)
-        ax.add_collection(lines)
+        friendly = edges[2] >= 0 if len(edges) > 2 else np.ones(edges.shape[1], dtype=bool)
+        for chosen, style in ((friendly, "-"), (~friendly, (0, (2.5, 2)))):
+            ends = positions[edges[:2, chosen].astype(int).T]
+            lines = LineCollection(list(ends), colors=LIGHT["faint"], linewidths=0.5, linestyles=style, zorder=1)
+            ax.add_collection(lines)
     size = float(np.clip(3200.0 / n, 2.0, 60.0))
     colours = paint.to_rgba(panel.states[-1])
-    ax.scatter(*positions.T, s=size, c=colours, edgecolors="white", linewidths=0.3, zorder=2)
-    ax.set_aspect("equal")
+    ax.scatter(*positions.T, s=size, c=colours, edgecolors="white", linewidths=0.3, zorder=2, clip_on=False)
+    # By widening the limits, not by shrinking the axes, so that title and note keep their places.
+    ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
     ax.axis("off")
     ax.set_title(panel.title, loc="left", fontsize=9)
@@ -262,7 +266,7 @@ def _draw_curves(ax: Any, panel: Panel, limit: float, paint: Any) -> None:
         list(segments.reshape(-1, 2, 2)),
         colors=paint.to_rgba(middle.ravel()),
         linewidths=float(np.clip(30.0 / panel.states.shape[1], 0.5, 1.1)),
-        alpha=0.85,
+        capstyle="round",  # without a gap or an overlap that shows between the pieces of a line
         rasterized=True,
     )
     ax.axhline(0.0, color=LIGHT["grid"], linewidth=0.8, zorder=0)

@@ -128,8 +128,8 @@ def too_many_steps(count: int, method: Method, stop: float) -> SolverError:
 def underflow(t: float, h: float) -> SolverError:
     """The error for a step-size control that has given up at time t."""
     return SolverError(
-        f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; loosen rtol "
-        "and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
+        f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; shorten the "
+        "time, loosen rtol and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
     )
 
 
