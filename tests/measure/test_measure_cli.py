@@ -133,6 +133,76 @@ def test_a_trained_folder_is_measured_on_its_graph_as_it_was_prepared(capsys, tm
         call("--load", tmp_path)
 
 
+def trained(path, folder, model="gcn", **flags):
+    settings = {"train.epochs": 2, "model.hidden_channels": 4, **{key.replace("__", "."): flags[key] for key in flags}}
+    train.save(train.fit(train.resolve(str(path), model, preset="none", flags=settings)), folder)
+    return folder
+
+
+def write_ring(path, *, names=("no", "yes"), tail=0, **fields):
+    """A ring of 40 nodes in two classes, and ``tail`` more nodes in front of it that are joined to nothing."""
+    nodes, ring = np.arange(40 + tail), np.arange(40)
+    x = np.random.default_rng(0).standard_normal((40 + tail, 5)).astype(np.float32)
+    edges = np.stack([ring, (ring + 1) % 40]) + tail
+    edges = np.concatenate([edges, edges[::-1]], 1)
+    np.savez(path, x=x, edge_index=edges, y=np.array(names)[nodes % 2], **fields)
+    return path
+
+
+def test_a_model_in_double_precision_is_measured(capsys, tmp_path):
+    folder = trained(write_ring(tmp_path / "ring.npz"), tmp_path / "m", train__dtype="float64", model__num_layers=3)
+    found = answer(capsys, "--load", folder)
+    saved = train.load_saved(folder)
+    graph = data.load(tmp_path / "ring.npz").graph
+    (state,) = measure.watch(saved.model, graph.clone().update({"x": graph.x.double()}), times=[2]).states
+    assert found["rows"][1]["mad"] == pytest.approx(measure.mad(state, graph.edge_index).item(), rel=1e-9)
+    assert found["gradient_norm"] > 0
+
+
+def test_the_split_is_the_first_or_that_of_the_saved_model(capsys, tmp_path, monkeypatch):
+    masks = {f"{name}_mask": np.arange(40) % 3 == k for k, name in enumerate(("train", "val", "test"))}
+    fixed = write_ring(tmp_path / "fixed.npz", **masks)
+    assert answer(capsys, "--dataset", fixed, "--depths", "1", "--hidden", 4)["split"] == 0
+    folder = trained(write_ring(tmp_path / "ring.npz"), tmp_path / "m", data__split=3)
+    expected = {"ring.npz": 3, "fixed.npz": 0}
+    monkeypatch.chdir(tmp_path)
+    for name, split in expected.items():
+        assert answer(capsys, "--load", folder, "--dataset", tmp_path / name)["split"] == split
+    assert answer(capsys, "--load", folder, "--dataset", "ring.npz")["split"] == 3
+    assert answer(capsys, "--load", folder, "--dataset", "ring.npz", "--split", 2)["split"] == 2
+
+
+def test_labels_of_other_names_make_no_gradient(capsys, tmp_path):
+    folder = trained(write_ring(tmp_path / "ring.npz"), tmp_path / "m")
+    other = write_ring(tmp_path / "other.npz", names=("yes", "zebra"))
+    assert answer(capsys, "--load", folder)["gradient_norm"] > 0
+    assert answer(capsys, "--load", folder, "--dataset", other)["gradient_norm"] is None
+
+
+def test_a_bound_model_is_measured_on_its_component_and_told_of_other_nodes(capsys, tmp_path):
+    path = write_ring(tmp_path / "ring.npz", tail=3)
+    folder = trained(path, tmp_path / "m", "grand++-l", data__largest_component=True)
+    whole = answer(capsys, "--load", folder, "--depths", "1")
+    assert call("--load", folder, "--depths", "1", "--dataset", path, "--json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["rows"] == whole["rows"]
+    assert "in their order there" not in printed.err
+    assert call("--load", folder, "--depths", "1", "--dataset", write_ring(tmp_path / "other.npz")) == 0
+    assert "in their order there, or the measures mean nothing" in capsys.readouterr().err
+
+
+def test_a_model_beside_another_programs_configuration_is_read_alone(capsys, tmp_path):
+    path = write_ring(tmp_path / "ring.npz")
+    file = trained(path, tmp_path / "m") / "model.safetensors"
+    for text in ('{"model_type": "bert"}', "[]"):
+        (tmp_path / "m" / "config.json").write_text(text)
+        assert answer(capsys, "--load", file, "--dataset", path)["rows"]
+    for text, message in (('{"format": 2}', "format"), ("{", "damaged")):
+        (tmp_path / "m" / "config.json").write_text(text)
+        with pytest.raises(InputError, match=message):
+            call("--load", file, "--dataset", path)
+
+
 def test_a_saved_model_without_hidden_layers_is_read_at_a_few(capsys, tmp_path):
     nn.create("dgc", in_channels=34, hidden_channels=8, out_channels=2).save(tmp_path / "dgc.safetensors")
     found = answer(capsys, "--load", tmp_path / "dgc.safetensors", "--dataset", "karate")

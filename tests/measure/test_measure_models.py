@@ -193,6 +193,15 @@ def test_watch_with_times_reads_the_trajectory(data):
     torch.testing.assert_close(trace.states[1], data.x * 2**1.5)
     assert [row["time"] for row in trace.table()] == [0.0, 1.5]
     assert model.dropout.training
+    # Any model that names its milestones is read there.
+    model.milestones = (0, 2)
+    torch.testing.assert_close(measure.watch(model, data).states[1], data.x * 4)
+
+
+def test_milestones_of_a_model_without_a_trajectory_mean_something_else(data):
+    model = Stack(2)
+    model.milestones = "30,60"
+    assert measure.watch(model, data).times is None
 
 
 @pytest.mark.parametrize("name", models.names())

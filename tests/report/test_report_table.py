@@ -123,6 +123,7 @@ def test_a_table_may_be_empty():
     table = Table(["a", "b"], [])
     assert table.csv() == "a,b\n"
     assert table.text() == "a  b\n-  -\n"
+    assert not any(map(table.numeric, range(2)))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Studies: printed values, planned runs, rows, merging and estimates, without training anything."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,20 @@ from dissensus.catalogue import MODELS
 from dissensus.data import names
 from dissensus.errors import InputError
 from dissensus.runs import Record
-from dissensus.studies import STUDIES, Request, _results, outlook, printed, read_results, total_seconds, write_results
+from dissensus.studies import (
+    STUDIES,
+    Request,
+    _results,
+    check_results,
+    outlook,
+    printed,
+    read_results,
+    total_seconds,
+    write_results,
+)
 from dissensus.studies._results import merge_rows, ordered, span
 
-META = {"command": "c", "date": "d", "quick": False, "settings": {}}
+META = {"command": "c", "date": "d", "dissensus": "0", "torch": "2", "cpu": "c", "quick": False, "settings": {}}
 
 
 def record(config, target="t", test=80.0, seconds=2.0, status="done"):
@@ -202,6 +213,72 @@ def test_a_kill_while_results_are_written_leaves_them_readable(tmp_path, monkeyp
             assert read_results(tmp_path, study)[0] == kept
         write_results(tmp_path, study, [row], META)
     assert read_results(tmp_path, study)[0] == [first, second]
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_a_kill_never_parts_rows_from_their_settings(writes, tmp_path, monkeypatch):
+    study, place = STUDIES["homophilic"], tmp_path / "homophilic" / "meta.json"
+    configs = study.plan(Request(models=("gcn",), datasets=("karate",), splits=(1, 2, 3))).configs
+    old = [{**row, "settings": "old"} for row in rows_of(study, configs[:2])]
+    new = [{**row, "settings": "new"} for row in rows_of(study, configs[2:])]
+    write_results(tmp_path, study, old, {**META, "settings": {"old": {"lr": 1}}})
+    whole, left = _results._replace, [writes]
+
+    def killed(path, text):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        whole(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_results, "_replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_results(tmp_path, study, new, {**META, "settings": {"new": {"lr": 2}}})
+    rows, meta = read_results(tmp_path, study)
+    assert rows == (new if writes == 3 else old)
+    assert (meta["runs"], meta["splits"]) == ((1, {"karate": "3"}) if writes == 3 else (2, {"karate": "1-2"}))
+    assert {row["settings"] for row in rows} <= meta["settings"].keys()
+    assert meta["settings"].get("old", {"lr": 1}) == {"lr": 1}
+    write_results(tmp_path, study, new, {**META, "settings": {"new": {"lr": 2}}})
+    assert json.loads(place.read_text())["settings"] == {"new": {"lr": 2}}
+
+
+def test_rows_of_other_settings_are_replaced_only_if_asked(tmp_path):
+    study = STUDIES["homophilic"]
+    rows = rows_of(study, study.plan(Request(models=("gcn", "bimp"), datasets=("karate",), splits=(1, 2))).configs)
+    gcn, bimp = ([row for row in rows if row["model"] == name] for name in ("gcn", "bimp"))
+    changed = [{**gcn[0], "settings": "other"}]
+    write_results(tmp_path, study, gcn, META)
+    assert write_results(tmp_path, study, changed, {**META, "command": "none"}, replace=False) == gcn
+    assert read_results(tmp_path, study)[1]["commands"] == ["c"]
+    # What replaces nothing is written, the same run again too.
+    again = [{**gcn[0], "test": 1.0}]
+    assert write_results(tmp_path, study, [*changed, *bimp], META, replace=False) == [*bimp, *gcn]
+    assert write_results(tmp_path, study, again, META, replace=False) == [*bimp, *again, gcn[1]]
+    assert write_results(tmp_path, study, changed, META) == [*bimp, *changed]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("runs.csv", b"", "holds no runs of a study"),
+        ("runs.csv", b"a,b\n1,2\n", "holds no runs of a study"),
+        ("runs.csv", b"status,settings,split,seed\ndone,s,one,1\n", "damaged: restore or delete it"),
+        ("runs.csv", b"status,settings,split,seed\ndone,s,1,1,5\n", "damaged: restore or delete it"),
+        ("runs.csv", b"\xff\xfe", r"runs\.csv cannot be read"),
+        ("meta.json", b"[]", "does not say how the runs were made"),
+        ("meta.json", b'{"date": "d"}', "no commands, dissensus, torch"),
+        ("meta.json", b"{", r"meta\.json cannot be read"),
+    ],
+)
+def test_damaged_results_are_refused(name, text, message, tmp_path):
+    study = STUDIES["homophilic"]
+    write_results(tmp_path, study, rows_of(study, study.plan(Request(datasets=("karate",))).configs[:1]), META)
+    (tmp_path / "homophilic" / name).write_bytes(text)
+    with pytest.raises(InputError, match=message):
+        read_results(tmp_path, study)
+    with pytest.raises(InputError, match=message):
+        check_results(tmp_path, study, quick=False)
 
 
 def test_depths_narrow_the_studies_that_have_them():

@@ -281,8 +281,90 @@ def test_an_interrupt_of_all_keeps_the_studies_before(call, stop_after, monkeypa
     found = json.loads(out)
     assert found["interrupted"] is True
     assert list(found["studies"]) == ["energy"]
-    assert "homophilic: 0 of 2 runs" in err
+    assert "homophilic: 0 of 2 runs are in runs.db; the same command makes the rest" in err
     assert "Dirichlet energy over depth" in Path("out/report.html").read_text()
+
+
+@pytest.fixture
+def two_studies(monkeypatch):
+    """Let ``all`` be homophilic and energy, in this order."""
+    monkeypatch.setattr("dissensus.studies.STUDIES", {name: STUDIES[name] for name in ("homophilic", "energy")})
+
+
+def test_an_interrupt_ends_all_even_if_nothing_can_be_written(call, stop_after, two_studies, monkeypatch):
+    def full(*_, **__):
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr("dissensus.studies.write_results", full)
+    for names in (("all",), ("homophilic",)):
+        stop_after(1)
+        arguments = (*names, "--quick", "--datasets", "karate", "--store", f"{names[0]}.db", "-o", "out", "--json")
+        code, out, err = call(*arguments)
+        assert code == 130
+        assert json.loads(out)["interrupted"] is True
+        assert "homophilic is left out: the disk is full" in err
+        assert "energy" not in err
+
+
+def test_an_interrupt_ends_all_even_if_the_store_cannot_be_read(call, stop_after, two_studies, monkeypatch):
+    def damaged(args):
+        raise InputError("the store is damaged")
+
+    stop_after(1)
+    monkeypatch.setattr("dissensus.cli.reproduce._stored", damaged)
+    code, out, err = call("all", "--quick", "--datasets", "karate", "-o", "out", "--json")
+    assert code == 130
+    assert json.loads(out)["interrupted"] is True
+    assert "homophilic is left out: the store is damaged" in err
+    assert "energy" not in err
+
+
+def test_an_interrupt_takes_nothing_from_complete_results(call, stop_after):
+    readme = "<!-- results:homophilic -->\nold\n<!-- /results:homophilic -->\n"
+    Path("R.md").write_text(readme)
+    preset = Path("mine.toml")
+    preset.write_text('[[settings]]\nmodels = ["bimp", "gcn"]\n[settings.train]\nlr = 0.02\n')
+    study = ("homophilic", "--quick", "--datasets", "karate", "--splits", "1-3", "-o", "out", "--models", "bimp")
+    assert call(*study)[0] == 0
+    before = read_results(Path("out"), STUDIES["homophilic"])
+    changed = (*study, "--preset", preset, "--readme", "R.md")
+    stop_after(1)
+    code, out, err = call(*changed, "--json")
+    assert code == 130
+    assert read_results(Path("out"), STUDIES["homophilic"]) == before
+    assert json.loads(out)["studies"]["homophilic"]["waiting"] == 1
+    assert "1 of 3 runs are in runs.db, and the tables in out keep runs of other settings in place of 1 of them" in err
+    assert "R.md stays as it is until all runs are there" in err
+    assert Path("R.md").read_text() == readme
+
+    stop_after(None)
+    code, _, err = call(*changed)
+    assert code == 0
+    assert err.count("] homophilic:") == 2
+    rows = read_results(Path("out"), STUDIES["homophilic"])[0]
+    assert len(rows) == 3
+    assert {row["settings"] for row in rows}.isdisjoint(row["settings"] for row in before[0])
+    assert "karate" in Path("R.md").read_text()
+
+
+def test_all_leaves_out_what_cannot_be_added_to_before_any_run(call, two_studies):
+    study = ("all", "--quick", "--datasets", "karate", "-o", "out")
+    for name, text in (("runs.csv", ""), ("meta.json", "[]")):
+        assert call("homophilic", *study[1:])[0] == 0
+        path = Path("out/homophilic", name)
+        whole = path.read_text()
+        path.write_text(text)
+        code, out, err = call(*study, "--store", f"{name}.db", "--json")
+        assert code == 0
+        found = json.loads(out)["studies"]
+        assert f"{name} " in found["homophilic"]["skipped"]
+        assert found["energy"]["runs"] == 2
+        assert err.index("homophilic is left out") < err.index("] energy:")
+        path.write_text(whole)
+    code, out, err = call("all", "--models", "gcn", "-o", "out", "--store", "other.db")
+    assert (code, out) == (1, "")
+    assert "out can take none of the studies: give another folder with -o" in err
+    assert not Path("other.db").exists()
 
 
 def test_a_study_that_cannot_be_read_is_left_out_of_the_page(call):
@@ -334,7 +416,7 @@ def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch)
         (("homophilic", "--datasets", "coar"), "did you mean 'cora'"),
         (("homophilic", "--splits", "5-1"), "--splits: '5-1' is no list"),
         (("homophilic", "--preset", "tunned"), "did you mean 'tuned'"),
-        (("homophilic", "--synthetic"), "--synthetic is for the study large"),
+        (("homophilic", "--synthetic"), "--synthetic is for the study large: leave it out, or"),
         (("homophilic", "--from", "nowhere"), "runs.csv does not exist"),
         (("all", "--from", "nowhere"), "holds no results"),
         (("homophilic", "--from", "x", "--quick"), "--from runs nothing"),

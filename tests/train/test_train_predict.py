@@ -182,6 +182,18 @@ def test_a_model_bound_to_nodes_without_names_knows_its_own_graph(answer, call, 
     assert "in their order there" in call("predict", tmp_path / "m", tmp_path / "same.npz")[2]
 
 
+def test_a_model_bound_to_a_largest_component_finds_it_again(call, tmp_path):
+    edges = "source,target\n" + "".join(f"n{i},n{(i - 1) % 8 + 2}\n" for i in range(2, 10))
+    tables = write_tables(tmp_path / "tables", edges=edges)
+    graph = data.load(tables).graph
+    np.savez(tmp_path / "nameless.npz", x=graph.x, edge_index=graph.edge_index, y=graph.y)
+    for path, names in ((tables, [f"n{i}" for i in range(2, 10)]), (tmp_path / "nameless.npz", list("23456789"))):
+        folder = fit_tables(path, tmp_path, "grand++-l", **{"data.largest_component": True})
+        code, out, err = call("predict", folder, path)
+        assert (code, err) == (0, "")
+        assert [row[0] for row in csv.reader(out.splitlines())][1:] == names
+
+
 def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_path):
     answer("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "any")
     bound = ("--set", "model.option_attention=node")

@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import time
+from copy import copy
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ Row = dict[str, float | None]
 
 _DEPTHS = "1,2,4,8,16,32,64,128"
 _DEFAULTS = {"model": "gcn", "hidden": 64, "seed": 1}
-_DATASET, _SPLIT = "cora", 1
+_DATASET = "cora"
 _HEADINGS = {
     "depth": "depth",
     "dirichlet_energy": "energy",
@@ -99,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=absent,
         type=int,
         metavar="N",
-        help=f"split whose training nodes make the loss (default: {_SPLIT}, or that of the saved model)",
+        help="split whose training nodes make the loss (default: the first, or that of the saved model on its graph)",
     )
     parser.add_argument(
         "-o", "--output", default=absent, metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there"
@@ -117,7 +118,9 @@ def run(args: argparse.Namespace) -> int:
     dataset, about = _dataset(given, saved)
     graph = dataset.split(about["split"]) if dataset.num_classes else dataset.graph
     if model is not None:
-        answer, response = _saved(model, given["load"], depths, graph)
+        # Classes of other names are numbered anew, and mean nothing to the model.
+        labelled = saved is None or saved.classes == dataset.class_names
+        answer, response = _saved(model, given["load"], depths, graph, labelled=labelled)
     else:
         settings = {key: given.get(key, default) for key, default in _DEFAULTS.items()}
         sizes = {"in_channels": graph.num_features, "out_channels": max(1, dataset.num_classes)}
@@ -173,11 +176,11 @@ def _check(given: dict[str, Any]) -> None:
 def _load(path: Path) -> "tuple[Model, Saved | None]":
     """A saved model, and what 'train --save' wrote beside it."""
     from dissensus import nn, train
-    from dissensus.train._save import CONFIG, MODEL
+    from dissensus.train._save import MODEL, is_saved
 
     if path.is_dir():
         saved = train.load_saved(path)
-    elif path.name == MODEL and (path.parent / CONFIG).is_file():
+    elif path.name == MODEL and is_saved(path.parent):
         saved = train.load_saved(path.parent)
     else:
         return nn.load(path), None
@@ -189,12 +192,21 @@ def _dataset(given: dict[str, Any], saved: "Saved | None") -> "tuple[Dataset, di
     from dissensus import data, train
     from dissensus.train._fit import load
 
-    if saved is not None and "dataset" not in given:
-        own = saved.config.data
+    own = None if saved is None else saved.config.data
+    if own is not None and "dataset" not in given:
         return load(own), {"dataset": own.name, "split": given.get("split", own.split)}
     name = given.get("dataset", _DATASET)
     dataset = data.load(name) if saved is None else train.prepare(saved, name)
-    return dataset, {"dataset": name, "split": given.get("split", _SPLIT)}
+    if saved is not None and train.order_unknown(saved, dataset):
+        print(
+            f"{name} is not the graph that the model is bound to, node by node: its nodes must be those of training, "
+            "in their order there, or the measures mean nothing",
+            file=sys.stderr,
+        )
+    split = dataset.default_splits[0]
+    if own is not None and own.name in (name, str(Path(name).resolve())):
+        split = own.split
+    return dataset, {"dataset": name, "split": given.get("split", split)}
 
 
 def _untrained(
@@ -223,7 +235,7 @@ def _untrained(
 
 
 def _saved(
-    model: "Model", path: str, depths: list[int] | None, graph: "Data"
+    model: "Model", path: str, depths: list[int] | None, graph: "Data", *, labelled: bool
 ) -> tuple[dict[str, Any], "FilterResponse"]:
     """One model at every depth; gradient and filter are those of the whole."""
     from dissensus import measure
@@ -237,13 +249,16 @@ def _saved(
         raise InputError(
             f"--depths reaches {depths[-1]}: {path} has {readable[-1]} hidden layers, so give at most that"
         )
+    graph = copy(graph)
+    graph.x = graph.x.to(next(model.parameters()).dtype)
     trace = measure.watch(model, graph, times=depths)
     rows = [
         {"depth": depth, **measure.summary(state, graph.edge_index)}
         for depth, state in zip(depths, trace.states, strict=True)
     ]
     response = measure.filter_response(model, graph, probes=2)
-    whole = {"gradient_norm": _gradient_norm(model, graph), "sharpening": response.sharpening}
+    gradient = _gradient_norm(model, graph) if labelled else None
+    whole = {"gradient_norm": gradient, "sharpening": response.sharpening}
     return {"model": type(model).__name__, "load": path, "continuous": continuous, **whole, "rows": rows}, response
 
 

@@ -32,11 +32,10 @@ def run(args: argparse.Namespace) -> int:
     if args.output and not Path(args.output).absolute().parent.is_dir():
         raise InputError(f"{Path(args.output).absolute().parent} is no folder: make it first, or give another -o")
     from dissensus import train
-    from dissensus.train._save import order_unknown
 
     saved = train.load_saved(args.folder)
     dataset = train.prepare(saved, args.graph)
-    if order_unknown(saved, dataset):
+    if train.order_unknown(saved, dataset):
         print(
             f"{args.graph} is not the graph that the model is bound to, node by node: its nodes must be those of "
             "training, in their order there, or the predictions mean nothing",

@@ -1,12 +1,12 @@
 """Rebuild the tables and figures of the paper, with the paper's own numbers beside them.
 
 Every study is a grid of runs that --store keeps: the same command continues where it was stopped, and what is finished
-when it is interrupted is written too. Reported are splits 101-120 of datasets with random splits (1-20 are set aside
-for tuning), and the ten fixed splits with ten training seeds of the WebKB graphs; --splits 1-100 --seeds 1-100 is the
-paper's protocol. In DIR each study gets runs.csv (one row a run), meta.json (how they were made), tables and figures;
-report.html has everything on one page. Runs are added to what is in DIR, so that a table may be filled bit by bit. With
-all, a flag that narrows the runs holds for the studies that can use it. --from rebuilds all but runs.csv and meta.json
-from these two, without running anything.
+when it is interrupted is written too, where it replaces nothing. Reported are splits 101-120 of datasets with random
+splits (1-20 are set aside for tuning), and the ten fixed splits with ten training seeds of the WebKB graphs; --splits
+1-100 --seeds 1-100 is the paper's protocol. In DIR each study gets runs.csv (one row a run), meta.json (how they were
+made), tables and figures; report.html has everything on one page. Runs are added to what is in DIR, so that a table may
+be filled bit by bit. With all, a flag that narrows the runs holds for the studies that can use it. --from rebuilds all
+but runs.csv and meta.json from these two, without running anything.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> "list[Study]":
     if args.output and Path(args.output).is_file():
         raise InputError(f"-o {args.output} is a file: name a folder")
     if args.synthetic and args.study not in ("large", "all"):
-        raise InputError("--synthetic is for the study large")
+        raise InputError("--synthetic is for the study large: leave it out, or reproduce large or all")
     if not args.plan:
         try:
             import matplotlib  # noqa: F401
@@ -199,62 +199,106 @@ def _duration(seconds: float | None) -> str:
 
 def _reproduce(args: argparse.Namespace, chosen: "list[Study]") -> dict[str, Any]:
     """Make what is missing, study by study, and write each as soon as it is there; an interrupt ends with what is."""
-    from dissensus.studies import check_results
-
     request, folder = _request(args), Path(args.output or "reproduced")
     plans = {study.name: study.plan(request) for study in chosen}
-    for study in chosen:
-        check_results(folder, study, quick=args.quick)
+    answer: dict[str, Any] = {"output": str(folder), "quick": args.quick, "studies": {}}
+    writable = _writable(args, chosen, folder, answer)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"-o {folder} cannot be made ({error.strerror}): name another folder") from error
-    answer: dict[str, Any] = {"output": str(folder), "quick": args.quick, "studies": {}}
-    for study in chosen:
-        plan = plans[study.name]
+    for study in writable:
+        plan, interrupted = plans[study.name], False
         try:
-            records, interrupted = _made(args, study, plan)
+            try:
+                records = _make(args, study, plan)
+            except KeyboardInterrupt:
+                interrupted = True
+                records = _finished(args, plan)
             if records:
-                answer["studies"][study.name] = _write(args, study, plan, records, folder)
+                answer["studies"][study.name] = _write(args, study, plan, records, folder, interrupted=interrupted)
         except DissensusError as error:
-            if len(chosen) == 1:
+            if len(chosen) == 1 and not interrupted:
                 raise
-            print(f"{study.name} is left out: {error}", file=sys.stderr)
-            answer["studies"][study.name] = {"skipped": str(error)}
-            continue
+            _leave_out(study, error, answer)
+        else:
+            if interrupted:
+                words = _so_far(args, study, plan, len(records), answer)
+                print(f"{words}; the same command makes the rest", file=sys.stderr)
         if interrupted:
-            if not answer["studies"]:
-                raise KeyboardInterrupt
-            print(
-                f"{study.name}: {len(records)} of {len(plan.configs)} runs are in {args.store}, and their tables in "
-                f"{folder}; the same command makes the rest",
-                file=sys.stderr,
-            )
             answer["interrupted"] = True
             break
     return _finish(args, answer, folder, folder)
 
 
-def _made(args: argparse.Namespace, study: "Study", plan: "Plan") -> "tuple[list[Record], bool]":
-    """The runs of a study, and whether an interrupt ended them early: then they are those that the store has."""
+def _writable(args: argparse.Namespace, chosen: "list[Study]", folder: Path, answer: dict[str, Any]) -> "list[Study]":
+    """The studies that may be added to the folder; the others are left out before anything runs."""
+    from dissensus.studies import check_results
+
+    found = []
+    for study in chosen:
+        try:
+            check_results(folder, study, quick=args.quick)
+        except InputError as error:
+            if len(chosen) == 1:
+                raise
+            _leave_out(study, error, answer)
+        else:
+            found.append(study)
+    if not found:
+        raise InputError(f"{folder} can take none of the studies: give another folder with -o")
+    return found
+
+
+def _leave_out(study: "Study", error: DissensusError, answer: dict[str, Any]) -> None:
+    print(f"{study.name} is left out: {error}", file=sys.stderr)
+    answer["studies"][study.name] = {"skipped": str(error)}
+
+
+def _finished(args: argparse.Namespace, plan: "Plan") -> "list[Record]":
+    """The runs of a plan that the store has."""
     from dissensus.runs import key
 
-    try:
-        return _make(args, study, plan), False
-    except KeyboardInterrupt:
-        stored = _stored(args)
-        return [stored[name] for name in map(key, plan.configs) if name in stored], True
+    stored = _stored(args)
+    return [stored[name] for name in map(key, plan.configs) if name in stored]
+
+
+def _so_far(args: argparse.Namespace, study: "Study", plan: "Plan", finished: int, answer: dict[str, Any]) -> str:
+    """Where the runs of an interrupted study are."""
+    words = f"{study.name}: {finished} of {len(plan.configs)} runs are in {args.store}"
+    if not finished:
+        return words
+    waiting = answer["studies"][study.name]["waiting"]
+    if not waiting:
+        return f"{words}, and their tables in {answer['output']}"
+    return (
+        f"{words}, and the tables in {answer['output']} keep runs of other settings in place of {waiting} of them "
+        "until all are there"
+    )
 
 
 def _write(
-    args: argparse.Namespace, study: "Study", plan: "Plan", records: "list[Record]", folder: Path
+    args: argparse.Namespace,
+    study: "Study",
+    plan: "Plan",
+    records: "list[Record]",
+    folder: Path,
+    *,
+    interrupted: bool,
 ) -> dict[str, Any]:
-    """Add the runs to the folder, and show all that it then holds of the study."""
+    """Add the runs to the folder, and show all that it then holds of the study.
+
+    A few runs of an interrupted study are no reason to drop many of other settings: they wait in the store.
+    """
     from dissensus.studies import write_results
 
     rows = [_with_preset(row, plan) for record in records for row in study.rows(record)]
-    write_results(folder, study, rows, _facts(study, plan, records, args))
-    return _show(args, study, folder, folder)
+    written = write_results(folder, study, rows, _facts(study, plan, records, args), replace=not interrupted)
+    answer = _show(args, study, folder, folder)
+    if not interrupted:
+        return answer
+    present = {row["settings"] for row in written}
+    return answer | {"waiting": sum(study.rows(record)[0]["settings"] not in present for record in records)}
 
 
 def _make(args: argparse.Namespace, study: "Study", plan: "Plan") -> "list[Record]":
@@ -382,7 +426,9 @@ def _finish(args: argparse.Namespace, answer: dict[str, Any], source: Path, fold
     if sections:
         answer["page"] = str(page.write(folder / "report.html"))
         print(f"wrote {answer['page']}", file=sys.stderr)
-    if args.readme:
+    if args.readme and answer.get("interrupted"):
+        print(f"{args.readme} stays as it is until all runs are there", file=sys.stderr)
+    elif args.readme:
         path = Path(args.readme)
         text, found = update_readme(path.read_text(encoding="utf-8"), sections)
         path.write_text(text, encoding="utf-8")

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from dissensus.errors import InputError
 from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers, weights_for
 from dissensus.measure._summary import summary
-from dissensus.nn import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,9 +54,9 @@ def watch(
 
     Works on any module through forward hooks; the model is run in evaluation mode without gradients and left as it was,
     even if it raises. With ``times``, a model that has ``trajectory(x, edge_index, times)`` is read through that
-    instead. So are, without any of ``times``, ``layers`` and ``forward``, the models of :mod:`dissensus.nn` whose
-    layers are no modules: the continuous ones at quarters of their time (with ``depth="equilibrium"`` that is the
-    transient), SGC and DGC at quarters of their layers.
+    instead. So is, without any of ``times``, ``layers`` and ``forward``, a model that has ``milestones`` too, at these
+    times. Of :mod:`dissensus.nn` those are the models whose layers are no modules: the continuous ones at quarters of
+    their time (with ``depth="equilibrium"`` that is the transient), SGC and DGC at quarters of their layers.
 
     Args:
         model: any ``torch.nn.Module``.
@@ -77,8 +76,8 @@ def watch(
     """
     check_data(data)
     nodes = int(data.x.size(0))
-    if times is None and layers is None and forward is None and isinstance(model, Model):
-        times = model.milestones or None
+    if times is None and layers is None and forward is None and hasattr(model, "trajectory"):
+        times = getattr(model, "milestones", None) or None
     if times is not None:
         return _along_trajectory(model, data, [float(t) for t in times], layers, forward)
     selected = select_layers(model, layers)

@@ -189,9 +189,10 @@ class Table:
         return out.getvalue()
 
     def numeric(self, index: int) -> bool:
-        """Whether a column holds numbers (beside which texts such as "out of memory" may stand), or none at all."""
+        """Whether a column holds numbers (beside which texts such as "out of memory" may stand), or missing ones."""
         cells = [row[index] for row in self.rows]
-        return any(not isnan(sort_key(cell)) for cell in cells) or not any(isinstance(cell, str) for cell in cells)
+        numbers = any(not isnan(sort_key(cell)) for cell in cells)
+        return bool(cells) and (numbers or not any(isinstance(cell, str) for cell in cells))
 
     def decimals(self, index: int) -> int:
         """The decimals that column ``index`` is shown with."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dissensus.train._execute import execute, watching
     from dissensus.train._fit import Epoch, Result, TrainingError, check, fit
     from dissensus.train._log import open_logger
-    from dissensus.train._save import Saved, load_saved, predict, prediction_rows, prepare, save
+    from dissensus.train._save import Saved, load_saved, order_unknown, predict, prediction_rows, prepare, save
 
 __all__ = [
     "TARGET",
@@ -42,6 +42,7 @@ __all__ = [
     "fit_distributed",
     "load_saved",
     "open_logger",
+    "order_unknown",
     "predict",
     "prediction_rows",
     "prepare",
@@ -57,7 +58,7 @@ _HOMES = {
     **dict.fromkeys(("Epoch", "Result", "TrainingError", "check", "fit"), "_fit"),
     "fit_distributed": "_distributed",
     "open_logger": "_log",
-    **dict.fromkeys(("Saved", "load_saved", "predict", "prediction_rows", "prepare", "save"), "_save"),
+    **dict.fromkeys(("Saved", "load_saved", "order_unknown", "predict", "prediction_rows", "prepare", "save"), "_save"),
 }
 
 

@@ -68,6 +68,18 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
         raise InputError(f"{path} cannot be written ({error.strerror}): give another folder") from error
 
 
+def is_saved(folder: str | PathLike[str]) -> bool:
+    """Whether ``config.json`` there is one that :func:`save` wrote, of any version, and not another program's."""
+    path = Path(folder) / CONFIG
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    except ValueError:  # damaged: nobody can tell whose it was
+        return True
+    return isinstance(facts, dict) and "format" in facts
+
+
 def load_saved(folder: str | PathLike[str]) -> Saved:
     """Read what :func:`save` wrote."""
     path = Path(folder)
@@ -97,9 +109,13 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
 def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
     """A graph loaded as the model wants it, by name or from a file; refused if the model cannot take it.
 
-    Features that have names, here and in training, are put into the order of training.
+    Features that have names, here and in training, are put into the order of training. A model that is bound to the
+    nodes of a largest component gets that of this graph, whose nodes keep their numbers as ids if they have no others.
     """
     dataset = _by_name(data.load(graph, undirected=saved.undirected), saved.features, graph)
+    if _bound(saved.model) is not None and saved.config.data.largest_component:
+        ids = dataset.node_ids or tuple(map(str, range(dataset.graph.num_nodes)))
+        dataset = replace(dataset, node_ids=ids).largest_component()
     width, wanted = dataset.graph.num_features, saved.model.in_channels
     if width != wanted:
         raise InputError(
