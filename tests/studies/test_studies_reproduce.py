@@ -17,6 +17,7 @@ from dissensus.report._studies import add_section, cells, items, markdown, notes
 from dissensus.runs import Record
 from dissensus.studies import STUDIES, Lines, Request, read_results, run_bifurcation, run_energy
 from dissensus.studies._bifurcation import lattice
+from dissensus.studies._study import settings_key
 
 ROOT = Path(__file__).parents[2]
 
@@ -549,6 +550,16 @@ def test_readme_and_committed_results_agree(name):
     rows, meta = read_results(ROOT / "results", STUDIES[name])
     assert not meta["quick"]
     assert update_readme(text, {name: markdown(STUDIES[name], rows, "results")})[0] == text
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "results").glob("*/meta.json")))
+def test_every_committed_run_has_its_configuration(name):
+    """By the hash of its settings, which is the configuration's own."""
+    rows, meta = read_results(ROOT / "results", STUDIES[name])
+    assert {row["settings"] for row in rows} == set(meta["settings"])
+    for config in meta["settings"].values():
+        if "train" in config:
+            assert meta["settings"][settings_key(config)] == config
 
 
 def test_studies_can_be_made_by_others():
