@@ -37,7 +37,7 @@ def test_stochastic_factors_give_d_over_alpha_plus_three(alpha: float) -> None:
 
 def test_every_kind_of_matrix() -> None:
     a = np.random.default_rng(0).random((5, 5))
-    expected = critical_attention(a)
+    expected, own = critical_attention(a), System(np.ones((2, 2)), a).attention
     tensor = torch.from_numpy(a)
     kinds = [
         a.tolist(),
@@ -50,6 +50,9 @@ def test_every_kind_of_matrix() -> None:
     for given in [*kinds, scipy.sparse.csr_matrix(a), scipy.sparse.coo_array(a)]:
         assert critical_attention(given) == pytest.approx(expected, rel=1e-12)
         assert critical_attention([[1.0]], given) == pytest.approx(critical_attention([[1.0]], a), rel=1e-12)
+        assert System(np.ones((2, 2)), given).attention == pytest.approx(
+            System(np.ones((2, 2)), a).attention, rel=1e-12
+        )
     graph = nx.karate_club_graph()
     integers = torch.from_numpy(nx.to_numpy_array(graph, weight=None)).long()
     assert critical_attention(integers) == pytest.approx(critical_attention(integers.double()), rel=1e-12)
