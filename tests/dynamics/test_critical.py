@@ -157,6 +157,17 @@ def test_large_graphs_with_crowded_spectra_do_not_stall() -> None:
     assert critical_attention(path) == pytest.approx(1.0 / (1.0 + leading), rel=1e-9)
 
 
+def test_a_large_component_of_random_links_does_not_wait_for_its_second_eigenvalue() -> None:
+    n, rng = 20_000, np.random.default_rng(0)
+    links = scipy.sparse.coo_array((rng.random(5 * n), rng.integers(0, n, (2, 5 * n))), shape=(n, n))
+    ring = scipy.sparse.coo_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    graph, x = scipy.sparse.csr_array(links + ring), np.ones(n)
+    for _ in range(200):
+        x = graph @ x / np.linalg.norm(x)
+    leading = np.linalg.norm(graph @ x) / np.linalg.norm(x)
+    assert critical_attention(graph) == pytest.approx(1.0 / (1.0 + leading), rel=1e-9)
+
+
 def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **options: object) -> None:
         raise scipy.sparse.linalg.ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
