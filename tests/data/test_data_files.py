@@ -298,7 +298,7 @@ def test_csv_largest_component_keeps_the_ids(tmp_path: Path) -> None:
         ("id,label\na,red\n", None, "line 1: there is no feature column"),
         ("id,f,f\na,1,1\n", None, "line 1: two columns are named 'f': rename one"),
         ("id,f,label,y\na,1,1,1\n", None, "both 'label' and 'y'"),
-        ("id,f\na,1\nb\n", None, "nodes.csv, line 3: 1 cells where the header has 2"),
+        ("id,f\na,1\nb\n", None, "nodes.csv, line 3: 1 cells where the first line has 2"),
         ("id,f\na,1\na,2\n", None, "nodes.csv, line 3: node 'a' is in line 2 already: drop one"),
         ("id,f\n,1\n", None, "line 2: the node has no id: fill column 'id'"),
         ("id,f\na,1\nb,tall\n", None, "line 3, column 'f': 'tall' is not a finite number: fill it in, encode"),

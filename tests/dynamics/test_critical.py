@@ -4,7 +4,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from dissensus.dynamics import System, _critical, as_matrix, bifurcation, critical_attention
+from dissensus.dynamics import System, _spectrum, as_matrix, bifurcation, critical_attention, stability
 from dissensus.errors import InputError, SolverError
 
 
@@ -37,12 +37,20 @@ def test_stochastic_factors_give_d_over_alpha_plus_three(alpha: float) -> None:
 
 def test_every_kind_of_matrix() -> None:
     a = np.random.default_rng(0).random((5, 5))
-    expected = critical_attention(a)
+    expected, own = critical_attention(a), System(np.ones((2, 2)), a).attention
     tensor = torch.from_numpy(a)
-    kinds = [a.tolist(), tensor, tensor.requires_grad_(), tensor.detach().to_sparse(), tensor.detach().to_sparse_csr()]
+    kinds = [
+        a.tolist(),
+        tuple(map(tuple, a)),
+        tensor,
+        tensor.requires_grad_(),
+        tensor.detach().to_sparse(),
+        tensor.detach().to_sparse_csr(),
+    ]
     for given in [*kinds, scipy.sparse.csr_matrix(a), scipy.sparse.coo_array(a)]:
         assert critical_attention(given) == pytest.approx(expected, rel=1e-12)
         assert critical_attention([[1.0]], given) == pytest.approx(critical_attention([[1.0]], a), rel=1e-12)
+        assert System(np.ones((2, 2)), given).attention == pytest.approx(own, rel=1e-12)
     graph = nx.karate_club_graph()
     integers = torch.from_numpy(nx.to_numpy_array(graph, weight=None)).long()
     assert critical_attention(integers) == pytest.approx(critical_attention(integers.double()), rel=1e-12)
@@ -124,7 +132,7 @@ def test_large_matrices_agree_with_all_eigenvalues(kind: str, monkeypatch: pytes
         a = (a + np.eye(300)) / (a + np.eye(300)).sum(1, keepdims=True)
     a_o = rng.random((3, 3)) if kind in ("nonnegative", "stochastic") else rng.standard_normal((3, 3))
     exact = critical_attention(a, a_o)
-    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 3)
+    monkeypatch.setattr(_spectrum, "_VALUES_DENSE_UP_TO", 3)
     assert critical_attention(a, a_o) == pytest.approx(exact, rel=1e-6)
 
 
@@ -135,7 +143,7 @@ def test_large_matrices_in_every_direction(a_o: np.ndarray, symmetric: bool, mon
     a = scipy.sparse.random_array((300, 300), density=0.02, rng=np.random.default_rng(2)).toarray() - 0.02 * np.eye(300)
     a = a + a.T if symmetric else a
     exact = critical_attention(a, a_o)
-    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 2)
+    monkeypatch.setattr(_spectrum, "_VALUES_DENSE_UP_TO", 2)
     assert critical_attention(a, a_o) == pytest.approx(exact, rel=1e-6)
 
 
@@ -149,11 +157,22 @@ def test_large_graphs_with_crowded_spectra_do_not_stall() -> None:
     assert critical_attention(path) == pytest.approx(1.0 / (1.0 + leading), rel=1e-9)
 
 
+def test_a_large_component_of_random_links_does_not_wait_for_its_second_eigenvalue() -> None:
+    n, rng = 20_000, np.random.default_rng(0)
+    links = scipy.sparse.coo_array((rng.random(5 * n), rng.integers(0, n, (2, 5 * n))), shape=(n, n))
+    ring = scipy.sparse.coo_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    graph, x = scipy.sparse.csr_array(links + ring), np.ones(n)
+    for _ in range(200):
+        x = graph @ x / np.linalg.norm(x)
+    leading = np.linalg.norm(graph @ x) / np.linalg.norm(x)
+    assert critical_attention(graph) == pytest.approx(1.0 / (1.0 + leading), rel=1e-9)
+
+
 def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **options: object) -> None:
         raise scipy.sparse.linalg.ArpackNoConvergence("no", np.zeros(0), np.zeros((0, 0)))
 
-    monkeypatch.setattr(_critical, "_DENSE_UP_TO", 3)
+    monkeypatch.setattr(_spectrum, "_VALUES_DENSE_UP_TO", 3)
     monkeypatch.setattr(scipy.sparse.linalg, "eigs", fail)
     with pytest.raises(SolverError, match="normalize=True"):
         critical_attention(np.random.default_rng(0).random((5, 5)))
@@ -179,3 +198,75 @@ def test_no_convergence_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_input(arguments: dict[str, object], cure: str) -> None:
     with pytest.raises(InputError, match=cure):
         critical_attention(**arguments)
+
+
+# --- Graphs whose agents do not all hear one another ---
+
+
+def pairs_in_a_chain(pairs: int) -> scipy.sparse.csr_array:
+    """Two agents that hear each other, heard by two more, and so on: the eigenvalue 1 is ``pairs`` times defective."""
+    n = 2 * pairs
+    mutual = scipy.sparse.block_diag([np.array([[0.0, 1.0], [1.0, 0.0]])] * pairs)
+    return scipy.sparse.csr_array(mutual + scipy.sparse.diags_array([np.ones(n - 2)], offsets=[-2], shape=(n, n)))
+
+
+def one_way(n: int) -> scipy.sparse.csr_array:
+    """A random graph without cycles."""
+    return scipy.sparse.tril(scipy.sparse.random_array((n, n), density=4.0 / n, rng=np.random.default_rng(0)), -1)
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (pairs_in_a_chain(20), 0.5),
+        (pairs_in_a_chain(1000), 0.5),
+        (one_way(700), 1.0),
+        (one_way(1500), 1.0),
+        (nx.path_graph(700, create_using=nx.DiGraph), 1.0),
+        (nx.path_graph(1500, create_using=nx.DiGraph), 1.0),
+    ],
+    ids=["pairs", "many pairs", "one way", "large one way", "chain", "long chain"],
+)
+def test_defective_matrices(graph: object, expected: float) -> None:
+    assert critical_attention(graph) == pytest.approx(expected, rel=1e-12)
+    system = System(graph)
+    assert system.attention == pytest.approx(expected, rel=1e-12)
+    assert system.fades()
+    assert System(graph, attention=expected).fades()
+    assert stability(graph, attention=expected, count=1).eigenvalues[0] == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(InputError, match="not unique"):
+        bifurcation(graph)
+
+
+def test_defective_matrices_of_unequal_agents() -> None:
+    # In the order of who hears whom the matrix is triangular: its diagonal alpha_i / d_i is its spectrum.
+    rng = np.random.default_rng(1)
+    alpha, damping = rng.uniform(0.5, 1.5, 700), rng.uniform(0.5, 2.0, 700)
+    system = System(nx.path_graph(700, create_using=nx.DiGraph), self_reinforcement=alpha, damping=damping)
+    assert system.attention == pytest.approx(1.0 / (alpha / damping).max(), rel=1e-12)
+
+
+def test_a_hundred_thousand_agents_of_whom_none_is_heard_back() -> None:
+    graph = one_way(100_000)
+    assert critical_attention(graph) == 1.0
+    assert System(graph).attention == 1.0
+
+
+def test_a_leading_component_takes_along_those_who_hear_it() -> None:
+    # A clique between a chain that it hears and a chain that hears it.
+    graph = nx.path_graph(60, create_using=nx.DiGraph)
+    graph.add_edges_from((i, k) for i in range(28, 32) for k in range(28, 32) if i != k)
+    matrix = as_matrix(graph).toarray()
+    found = bifurcation(graph)
+    assert found.critical == pytest.approx(critical_attention(graph), rel=1e-12) == pytest.approx(0.25, rel=1e-2)
+    effective = found.critical * (matrix + np.eye(60)) - np.eye(60)
+    v, w = found.direction[:, 0], found.weights[:, 0]
+    assert np.abs(effective @ v).max() <= 1e-9 * np.abs(v).max()
+    assert np.abs(w @ effective).max() <= 1e-9
+    assert not v[:28].any()
+    assert (v[28:] > 0).all()
+    assert not w[32:].any()
+    assert (w[:32] > 0).all()
+    assert [point.kind for point in found.points] == ["pitchfork"]
+    assert found["upper"].stable.all()
+    assert found["lower"].stable.all()

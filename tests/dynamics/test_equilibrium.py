@@ -104,7 +104,7 @@ def test_large_graphs_agree_with_all_eigenvalues(kind: str, monkeypatch: pytest.
     matrix = np.where(RNG.random((n, n)) < 0.03, RNG.normal(size=(n, n)) if kind == "signed" else 1.0, 0.0)
     x = 0.1 * RNG.normal(size=n)
     exact = dynamics.stability(matrix, x, attention=0.2, count=3)
-    monkeypatch.setattr("dissensus.dynamics._flow.DENSE_UP_TO", 9)
+    monkeypatch.setattr("dissensus.dynamics._spectrum.DENSE_UP_TO", 9)
     sparse = dynamics.stability(matrix, x, attention=0.2, count=3)
     assert np.allclose(exact.eigenvalues, sparse.eigenvalues, atol=1e-7)
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from dissensus import dynamics
 from dissensus.cli import main
-from dissensus.cli._opinions import edges_of, layout
+from dissensus.cli._opinions import edges_of, layout, read_graph
 from dissensus.errors import InputError
 
 KARATE = nx.to_numpy_array(nx.karate_club_graph())
@@ -285,6 +285,16 @@ def test_at_the_critical_attention_opinions_fade_as_below_it(name: str) -> None:
     assert sizes[1] < 0.4 * sizes[0]
 
 
+def test_chains_at_the_critical_attention_fade_more_slowly_than_any_simulation_shows() -> None:
+    # Of two agents the second tends to the cube root of the first: t^(-1/6).
+    chain = nx.path_graph(2, create_using=nx.DiGraph)
+    sizes = dynamics.simulate(chain, np.ones(2), times=[1e3, 1e4, 1e5]).states[:, :, 0].log10().diff(dim=0)
+    assert sizes[-1].tolist() == pytest.approx([-1 / 2, -1 / 6], abs=0.01)
+    found = dynamics.simulate(nx.path_graph(6, create_using=nx.DiGraph), np.ones(6), time=1e4).summary()
+    assert found.spread[0] > 0.9
+    assert (found.verdict, found.neutral) == ("consensus", True)
+
+
 def test_what_need_not_fade_is_judged_by_its_last_state() -> None:
     path, signed = nx.path_graph(5), np.random.default_rng(0).standard_normal((6, 6))
     assert dynamics.System(path).fades()
@@ -413,6 +423,49 @@ def test_command_reads_an_edge_list_alike_with_and_without_a_table_of_nodes(
 
 
 @pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("source,target,trust\na,b,3\n", 1.0),
+        ("target,source,weight\nb,a,3\n", 3.0),
+        ("since,weight,source,target\n1999,-3,a,b\n", -3.0),
+        ("source,target,weight\na,b,\n", None),
+        ("source,target,weight\na,b,inf\n", None),
+    ],
+)
+def test_columns_of_edges_are_found_by_their_names(
+    text: str, weight: float | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, alone = tmp_path / "graph", tmp_path / "friends.csv"
+    folder.mkdir()
+    for path in (alone, folder / "edges.csv"):
+        path.write_text(text)
+    (folder / "nodes.csv").write_text("id,age\na,1\nb,2\n")
+    for path in (alone, folder):
+        args = argparse.Namespace(graph=str(path), directed=True)
+        if weight is None:
+            assert main(["simulate", str(path)]) == 1
+            assert "column 'weight'" in capsys.readouterr().err
+        else:
+            assert read_graph(args).toarray().tolist() == [[0.0, 0.0], [weight, 0.0]]
+
+
+def test_command_draws_agents_without_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nodes.csv").write_text("id,age\na,1\nb,2\n")
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    found = answer(capsys, str(tmp_path), "-o", str(tmp_path / "out"), "--time", "2")
+    assert (found["agents"], len(found["files"])) == (2, 3)
+
+
+def test_weights_of_either_sign_are_said_to_belong_in_an_edge_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "foes.npz"
+    np.savez(path, x=np.ones((2, 1)), edge_index=np.array([[0, 1], [1, 0]]), edge_weight=np.array([1.0, -1.0]))
+    assert main(["simulate", str(path)]) == 1
+    assert "from an edge list, .csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("graph", "names"),
     [
         (["path", "--agents", "6"], ["neutral consensus", "neutral consensus", "dissensus"]),
@@ -512,7 +565,20 @@ def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pyte
     assert cure in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "cure"), [("a,b,c,d\n", "not an edge"), ("a,b,x\n", "not an edge"), ("", "no edges")])
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("a,b,c,d\n", "not an edge"),
+        ("a,b,x\n", "not an edge"),
+        ("from,to,trust\na,b,1\n", "names these columns"),
+        ("a,b,1\nc,d,x\n", "line 2, column 'weight': 'x'"),
+        ("a,b,1\nc,,1\n", "line 2: 'c,,1' is not an edge"),
+        ("a\n", "not an edge"),
+        ("a,b\nb,c,2\n", "3 cells where the first line has 2"),
+        ("", "no edges"),
+        ("source,target,weight\n", "no edges"),
+    ],
+)
 def test_command_refuses_bad_edge_lists(
     text: str, cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

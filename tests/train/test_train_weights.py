@@ -5,6 +5,7 @@ import torch
 from train_graphs import write_graph, write_weighted
 
 from dissensus import nn, train
+from dissensus.errors import InputError
 from dissensus.train import fit, resolve
 
 
@@ -60,6 +61,12 @@ def test_selection_over_time_sees_the_weights(weighted):
     accuracies = [100.0 * (s.argmax(1) == graph.y)[mask].double().mean().item() for s in (seen, unseen)]
     assert accuracies[0] == pytest.approx(result.test)
     assert accuracies[1] < accuracies[0]
+
+
+def test_a_loader_that_loses_the_weights_is_refused(weighted, plain):
+    unweighted = fit(quick(plain)).dataset.split(1)
+    with pytest.raises(InputError, match=r"no edge_weight.*keep it in the batches"):
+        fit(quick(weighted), loader=Batches(unweighted))
 
 
 def test_clusters_and_loaders_carry_the_weights(weighted, plain):

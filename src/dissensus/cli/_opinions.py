@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterable, Sequence
-from math import ceil, isfinite, sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +98,7 @@ def read_graph(args: argparse.Namespace) -> csr_array:
     if not folder and path.suffix != ".csv":
         return as_matrix(data.load(args.graph).graph)
     with_nodes = folder or ("edges" in path.name and path.with_name(path.name.replace("edges", "nodes")).is_file())
-    names, entries = _tables(path) if with_nodes else _edge_list(path)
-    return as_matrix(_matrix(names, entries, args.directed))
+    return as_matrix(_matrix(*_links(path, with_nodes), args.directed))
 
 
 def _shape(name: str, n: int) -> csr_array:
@@ -143,39 +142,14 @@ def _preferential(n: int, m: int) -> np.ndarray:
     return np.array(pairs).T
 
 
-def _tables(path: Path) -> tuple[list[str], Entries]:
-    """Agents and edges of edges.csv and nodes.csv; agents are numbered as in nodes.csv."""
-    from dissensus.data._csv import read_links
+def _links(path: Path, with_nodes: bool) -> tuple[list[str], Entries]:
+    """Agents and edges of an edge list; agents are numbered as in its nodes.csv, if it has one."""
+    from dissensus.data._csv import read_edge_list, read_links
 
-    names, edge_index, weights = read_links(path)
+    names, edge_index, weights = read_links(path) if with_nodes else read_edge_list(path)
     values = [1.0] * edge_index.shape[1] if weights is None else weights.tolist()
     edges = zip(*edge_index.tolist(), values, strict=True)
     return names, {(names[target], names[source]): weight for source, target, weight in edges}
-
-
-def _edge_list(path: Path) -> tuple[list[str], Entries]:
-    """Agents and edges of an edge list; agents are numbered as they first appear, or by their names if 0 to n - 1."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [(line, [cell.strip() for cell in row]) for line, row in enumerate(csv.reader(stream), 1) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{path} cannot be read as CSV ({error}): save an edge list as comma-separated text"
-        ) from error
-    if rows and rows[0][1][:2] == ["source", "target"]:
-        rows = rows[1:]
-    if not rows:
-        raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
-    entries: Entries = {}
-    for line, row in rows:
-        weight = _number(row[2]) if len(row) > 2 and row[2] else 1.0
-        if len(row) not in (2, 3) or "" in row[:2] or weight is None:
-            raise InputError(f"{path}, line {line}: {','.join(row)[:60]!r} is not an edge: write source,target,weight")
-        entries[row[1], row[0]] = weight
-    names = list(dict.fromkeys(name for _, row in rows for name in row[:2]))
-    if set(names) == {str(k) for k in range(len(names))}:
-        names.sort(key=int)
-    return names, entries
 
 
 def _matrix(names: Sequence[str], entries: Entries, directed: bool) -> csr_array:
@@ -189,14 +163,6 @@ def _matrix(names: Sequence[str], entries: Entries, directed: bool) -> csr_array
     index = {name: k for k, name in enumerate(names)}
     places = np.array([(index[target], index[source]) for target, source in entries], dtype=int).reshape(-1, 2).T
     return coo_array((list(entries.values()), (places[0], places[1])), shape=(len(names), len(names))).tocsr()
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) else None
 
 
 def verdict(summary: Summary) -> str:
@@ -245,6 +211,8 @@ def edges_of(matrix: csr_array) -> np.ndarray:
 
     row, col = (abs(matrix) + abs(matrix.T)).tocoo().coords
     once = row < col
+    if not once.any():  # scipy gives a sparse array where no entries are asked for
+        return np.empty((3, 0))
     return np.stack([row[once], col[once], (matrix + matrix.T)[row[once], col[once]]])
 
 

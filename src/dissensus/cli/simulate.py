@@ -1,9 +1,10 @@
 """Simulate opinions on a graph: nonlinear opinion dynamics, DeGroot's model, or continuous-time consensus.
 
 Without --attention the nonlinear model runs at the critical attention u*, above which the neutral opinion is unstable;
-there opinions without input fade to neutral consensus, but so slowly (like 1/sqrt(t)) that some are left to see. In
-DeGroot's model every agent also listens to itself, with weight one before the rows are normalised. Initial opinions
-are uniform in [-1, 1]. With -o FOLDER: opinions over time and on the graph as a picture, and all opinions as a table.
+there opinions without input fade to neutral consensus, but so slowly (at best like 1/sqrt(t)) that some are left to
+see. In DeGroot's model every agent also listens to itself, with weight one before the rows are normalised. Initial
+opinions are uniform in [-1, 1]. With -o FOLDER: opinions over time and on the graph as a picture, and all opinions as a
+table.
 """
 
 import argparse

@@ -12,6 +12,7 @@ from dissensus.data._dataset import MASKS, Dataset, code_labels, from_fields
 from dissensus.errors import InputError
 
 LABELS = ("label", "y")
+_ENDS = ("source", "target")
 
 
 def find_pair(path: Path) -> tuple[Path, Path]:
@@ -63,6 +64,38 @@ def read_links(path: Path) -> tuple[list[str], np.ndarray, np.ndarray | None]:
     return ids, *_read_edges(edges, nodes, ids, signed=True)
 
 
+def read_edge_list(path: Path) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """The same of an edge table alone: nodes in the order in which they appear, or of their names if 0 to n - 1.
+
+    Its columns are read as those of ``edges.csv``. The header line may be left out; then the columns are source, target
+    and, if there is a third, weight.
+    """
+    rows = list(_rows(path))
+    named = bool(rows) and set(_ENDS) <= set(rows[0][1])
+    lines = rows[1:] if named else rows
+    if not lines:
+        raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
+    line, first = lines[0]
+    if not named and (len(first) not in (2, 3) or not all(map(_is_number, first[2:]))):
+        raise InputError(
+            f"{path}, line {line}: {_short(','.join(first))} is not an edge: write source,target,weight, or begin with "
+            "a line that names these columns"
+        )
+    (source, target), weight = _columns(_header(path, iter(rows)) if named else [*_ENDS, "weight"][: len(first)])
+    for line, row in lines:
+        if not (row[source] and row[target]):
+            raise InputError(f"{path}, line {line}: {_short(','.join(row))} is not an edge: name both of its ends")
+    names = list(dict.fromkeys(name for _, row in lines for name in (row[source], row[target])))
+    if set(names) == {str(k) for k in range(len(names))}:
+        names.sort(key=int)
+    index = {name: i for i, name in enumerate(names)}
+    ends = np.array([(index[row[source]], index[row[target]]) for _, row in lines], dtype=np.int64).T
+    if weight is None:
+        return names, ends, None
+    values = [_weight(row[weight], True, f"{path}, line {line}, column 'weight'") for line, row in lines]
+    return names, ends, np.array(values)
+
+
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The header, then the rows that are not blank, each with its line number and the header's number of cells."""
     try:
@@ -75,7 +108,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 width = width or len(row)
                 if len(row) != width:
                     raise InputError(
-                        f"{path}, line {reader.line_num}: {len(row)} cells where the header has {width}: "
+                        f"{path}, line {reader.line_num}: {len(row)} cells where the first line has {width}: "
                         "make them equal (quote text that holds a comma)"
                     )
                 yield reader.line_num, [cell.strip() for cell in row]
@@ -178,9 +211,7 @@ def _read_edges(path: Path, nodes: Path, ids: Sequence[str], *, signed: bool) ->
         raise InputError(f"{path}, line 1: an edge needs two columns: name them source and target")
     if header[0] in index and header[1] in index:
         raise InputError(f"{path}, line 1 is an edge, not a header: put the line 'source,target' before it")
-    ends = ("source", "target")
-    columns = [header.index(end) for end in ends] if set(ends) <= set(header) else [0, 1]
-    weight = next((i for i, column in enumerate(header) if column == "weight" and i not in columns), None)
+    columns, weight = _columns(header)
     found: list[int] = []
     weights: list[float] = []
     for line, row in rows:
@@ -193,6 +224,12 @@ def _read_edges(path: Path, nodes: Path, ids: Sequence[str], *, signed: bool) ->
         if weight is not None:
             weights.append(_weight(row[weight], signed, f"{path}, line {line}, column 'weight'"))
     return np.array(found, dtype=np.int64).reshape(-1, 2).T, None if weight is None else np.array(weights)
+
+
+def _columns(header: Sequence[str]) -> tuple[list[int], int | None]:
+    """Where an edge table has source and target, and its weight if there is one."""
+    ends = [header.index(end) for end in _ENDS] if set(_ENDS) <= set(header) else [0, 1]
+    return ends, next((i for i, column in enumerate(header) if column == "weight" and i not in ends), None)
 
 
 def _weight(text: str, signed: bool, where: str) -> float:

@@ -264,7 +264,8 @@ def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
         source, target = edge_index[:, edge].tolist()
         raise InputError(
             f"{where}: edge {edge}, from node {source} to {target}, has the weight {weights[edge]}, not a positive "
-            f"number of float32, {int(wrong.sum())} edges in all: drop them, or give them positive weights"
+            f"number of float32, {int(wrong.sum())} edges in all: drop them, or give them positive weights (of "
+            "either sign, 'dissensus simulate' reads them from an edge list, .csv)"
         )
     return torch.from_numpy(_owned(weights))
 

@@ -6,14 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 from dissensus.dynamics._convert import AnyGraph, as_matrix, as_option_matrix
-from dissensus.errors import InputError, SolverError
-
-# Up to this size all eigenvalues are computed; beyond, only the extreme ones.
-_DENSE_UP_TO = 1024
+from dissensus.dynamics._flow import Flow
+from dissensus.dynamics._saturation import saturation
+from dissensus.errors import InputError
 
 
 def check_parameters(damping: float, self_reinforcement: float) -> None:
@@ -55,49 +52,15 @@ def critical_attention(
     check_parameters(damping, self_reinforcement)
     if communication is None:  # all right-stochastic matrices lead with the eigenvalue 1, as [[1]] does
         communication, options = [[1.0]], [[1.0]] if options is None else options
-    a_a = as_matrix(np.asarray(communication) if isinstance(communication, list) else communication)
+    a_a = as_matrix(np.asarray(communication) if isinstance(communication, list | tuple) else communication)
     a_o = as_option_matrix(options)
-    # Without negative entries no eigenvalue is larger than the leading one, which is real (Perron, Frobenius).
-    positive = all(matrix.data.min(initial=0.0) >= 0.0 for matrix in (a_a, a_o))
-    by_options = _eigenvalues(a_o, np.array([1.0]) if positive else np.array([1.0, 1j, -1.0])) + 1.0
-    # Re (lambda_a + 1) m is largest for the lambda_a that lies farthest in the direction of the conjugate of m.
-    products = np.outer(_eigenvalues(a_a, np.array([1.0]) if positive else _directions(by_options)) + 1.0, by_options)
-    growth = self_reinforcement - 1.0 + float(products.real.max())
-    if growth <= 1e-12:
-        raise InputError(
-            f"alpha - 1 + lambda = {growth:g} is not positive: the neutral opinion is stable at every attention; raise "
-            "self_reinforcement or strengthen the graph"
-        )
-    return damping / growth
-
-
-def _directions(values: np.ndarray) -> np.ndarray:
-    """The distinct directions of complex numbers from zero, up to conjugation: unit numbers."""
-    angles = np.abs(np.angle(values[values != 0]))
-    return np.exp(1j * np.unique(np.round(angles, 9))) if angles.size else np.ones(1)
-
-
-def _eigenvalues(matrix: scipy.sparse.csr_array, directions: np.ndarray) -> np.ndarray:
-    """All eigenvalues of a small matrix, those of a large one that lie farthest in ``directions``."""
-    if matrix.shape[0] <= _DENSE_UP_TO:
-        return np.linalg.eigvals(matrix.toarray())
-    sums = matrix.sum(axis=1)
-    if (directions == 1.0).all() and matrix.data.min(initial=0.0) >= 0.0 and np.ptp(sums) <= 1e-6 * sums.max():
-        return np.atleast_1d(sums.mean())
-    symmetric = abs(matrix - matrix.T).max() == 0.0
-    if symmetric:  # all on one line, whose ends are farthest
-        directions = np.unique(np.where(directions.real < 0, -1.0, 1.0))
-    try:
-        return np.concatenate([_farthest(matrix, direction, symmetric) for direction in directions])
-    except scipy.sparse.linalg.ArpackNoConvergence:
-        raise SolverError(
-            f"the leading eigenvalues of a matrix of {matrix.shape[0]} rows did not converge: scale its rows to one "
-            "sum, as as_matrix(..., normalize=True) does, or take a part of the graph"
-        ) from None
-
-
-def _farthest(matrix: scipy.sparse.csr_array, direction: complex, symmetric: bool) -> np.ndarray:
-    options = {"v0": np.random.default_rng(0).random(matrix.shape[0]), "ncv": 64, "tol": 1e-9}
-    turned: Any = matrix * (direction.real if direction.imag == 0 else direction)
-    solver: Any = scipy.sparse.linalg.eigsh if symmetric else scipy.sparse.linalg.eigs
-    return solver(turned, k=2, which="LA" if symmetric else "LR", return_eigenvectors=False, **options) / direction
+    shape = a_a.shape[0], a_o.shape[0]
+    return Flow(
+        a_a,
+        a_o.toarray(),
+        damping=np.full(shape, damping),
+        attention=np.ones(shape),
+        self_reinforcement=np.full(shape, self_reinforcement),
+        input=np.zeros(shape),
+        saturation=saturation("tanh"),
+    ).critical_attention()

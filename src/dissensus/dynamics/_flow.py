@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 import scipy.sparse
-import scipy.sparse.linalg
 import torch
 
 from dissensus.dynamics._saturation import Saturation
-from dissensus.errors import InputError, SolverError
+from dissensus.dynamics._spectrum import (
+    SAME,
+    Linear,
+    components,
+    leading_eigenpairs,
+    leading_eigenvalue,
+    leading_product,
+)
+from dissensus.errors import InputError
 
 Array = np.ndarray
-
-# Up to this size all eigenvalues of a written-out matrix are computed, where they are asked for once.
-DENSE_UP_TO = 512
-# An eigenvalue this close to the leading one, relatively, is the same.
-_SAME = 1e-7
 
 
 @dataclass(frozen=True)
@@ -131,72 +131,85 @@ class Flow:
 
     def leading(self, gain: Array, count: int = 1, *, dense_up_to: int | None = None) -> tuple[Array, Array]:
         """The ``count`` eigenvalues of J with the largest real parts, descending, and their vectors [n o, count]."""
-        return leading_eigenpairs(
-            self.size,
+        return leading_eigenpairs(self._linearised(gain), count, dense_up_to=dense_up_to)
+
+    def _linearised(self, gain: Array) -> Linear:
+        """J, [n o, n o]."""
+        return Linear(
+            self._components,
             lambda v: self.jacobian_product(gain, v.reshape(self.damping.shape)).ravel(),
             lambda: _scale_rows(gain, self.sparse) - scipy.sparse.diags_array(self.damping.ravel()),
-            count,
-            dense_up_to=dense_up_to,
         )
+
+    @property
+    def _growing(self) -> Linear:
+        """``D^{-1} U M``, [n o, n o]: along its leading vectors neutral opinions lose stability."""
+        shape, ratio = self.damping.shape, self.attention / self.damping
+        return Linear(
+            self._components,
+            lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
+            lambda: _scale_rows(ratio, self.sparse),
+        )
+
+    @cached_property
+    def _components(self) -> Array:
+        """The strongly connected component of each opinion in M, [n o]: agents' and options', in all pairs."""
+        agents, options = components(self.communication), components(scipy.sparse.csr_array(self.options))
+        return (agents[:, None] * (options.max() + 1) + options).ravel()
 
     def critical(self) -> Critical:
         """The loss of stability of the neutral opinion x = 0 without input."""
         shape, ratio = self.damping.shape, self.attention / self.damping
         # Arnoldi's iteration sees one vector of a multiple eigenvalue; another start shows another one.
-        (right, v), (_, other) = (self._growing(2, seed) for seed in (0, 1))
-        growth = float(right[0].real)
-        if growth <= 1e-12:
-            raise InputError(
-                f"the largest growth rate of the neutral opinion is {growth:g}: it is stable at every attention; raise "
-                "self_reinforcement or strengthen the graph"
-            )
-        _, left = leading_eigenpairs(
-            self.size,
+        (right, v), (_, other) = (leading_eigenpairs(self._growing, 2, seed=seed) for seed in (0, 1))
+        _check_growth(float(right[0].real))
+        transposed = Linear(
+            self._components,
             lambda y: self.mix_transposed(ratio * y.reshape(shape)).ravel(),
             lambda: _scale_rows(ratio, self.sparse).T,
-            1,
         )
+        _, left = leading_eigenpairs(transposed, 1)
         direction, weights = _real(v[:, 0]), _real(left[:, 0]) / self.damping.ravel()
         weights /= np.abs(weights).sum()
         if weights.sum() < -1e-9 or (abs(weights.sum()) <= 1e-9 and weights[np.abs(weights).argmax()] < 0):
             weights = -weights
         overlap = float(weights @ direction)
         # The second eigenvalue of an oscillation is its conjugate, which lies apart.
-        again = len(right) > 1 and abs(right[1] - right[0]) <= _SAME * abs(right[0])
+        again = len(right) > 1 and abs(right[1] - right[0]) <= SAME * abs(right[0])
         again = again or abs(np.vdot(v[:, 0], other[:, 0])) < 0.99 * np.linalg.norm(v[:, 0]) * np.linalg.norm(
             other[:, 0]
         )
         simple = not again and abs(overlap) > 1e-12
         return Critical(
-            self._first_crossing(1.0 / growth),
+            self._first_crossing(1.0 / float(right[0].real)),
             complex(right[0]),
             (direction / overlap if simple else direction).reshape(shape),
             weights.reshape(shape),
             simple,
         )
 
-    def _growing(self, count: int, seed: int = 0) -> tuple[Array, Array]:
-        """The leading eigenvalues of ``D^{-1} U M``, and their vectors: along them neutral opinions lose stability."""
-        shape, ratio = self.damping.shape, self.attention / self.damping
-        return leading_eigenpairs(
-            self.size,
-            lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
-            lambda: _scale_rows(ratio, self.sparse),
-            count,
-            seed=seed,
-        )
+    def critical_attention(self) -> float:
+        """u* alone, without its direction."""
+        growth = self.growth()
+        _check_growth(growth)
+        return self._first_crossing(1.0 / growth)
 
     def growth(self) -> float:
         """The largest real part of the eigenvalues of ``D^{-1} U M``: 1 at the critical attention."""
-        if not (self.attention.any() and self.sparse.nnz):  # a zero matrix, on which Arnoldi's iteration breaks down
+        if not self.attention.any():  # a zero matrix, on which Arnoldi's iteration breaks down
             return 0.0
-        return float(self._growing(1)[0][0].real)
+        if any(np.ptp(values) for values in (self.damping, self.attention, self.self_reinforcement)):
+            return leading_eigenvalue(self._growing).real
+        # The eigenvalues of a Kronecker product are the products of its factors' eigenvalues.
+        product = leading_product(self.communication, scipy.sparse.csr_array(self.options))
+        ratio, alpha = self.attention.flat[0] / self.damping.flat[0], self.self_reinforcement.flat[0]
+        return float(ratio * (alpha - 1.0 + product))
 
     def _first_crossing(self, u: float) -> float:
         """u itself, unless unequal damping makes an oscillation grow earlier or later."""
 
         def growth(u: float) -> float:
-            return float(self.leading(u * self.attention)[0][0].real)
+            return leading_eigenvalue(self._linearised(u * self.attention)).real
 
         if np.ptp(self.damping) == 0.0 or abs(growth(u)) <= 1e-7 * float(self.damping.max()):
             return u
@@ -228,59 +241,17 @@ class Flow:
         )
 
 
+def _check_growth(growth: float) -> None:
+    """Refuse a neutral opinion that no attention makes unstable."""
+    if growth <= 1e-12:
+        raise InputError(
+            f"the largest growth rate of the neutral opinion is {growth:g}: it is stable at every attention; raise "
+            "self_reinforcement or strengthen the graph"
+        )
+
+
 def _scale_rows(factors: Array, matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     return scipy.sparse.diags_array(factors.ravel()) @ matrix
-
-
-def leading_eigenpairs(
-    size: int,
-    product: Callable[[Array], Array],
-    matrix: Callable[[], scipy.sparse.csr_array],
-    count: int,
-    *,
-    dense_up_to: int | None = None,
-    seed: int = 0,
-) -> tuple[Array, Array]:
-    """Eigenvalues of largest real part, descending, with vectors: all of a small matrix, by Arnoldi of a large one.
-
-    Args:
-        size: number of rows.
-        product: the matrix times a vector.
-        matrix: the matrix itself, made only where it is needed.
-        count: number of eigenvalues.
-        dense_up_to: size up to which all eigenvalues are computed; None is ``DENSE_UP_TO``.
-        seed: of the vector that Arnoldi's iteration starts from.
-    """
-    count = min(count, size)
-    if size <= (DENSE_UP_TO if dense_up_to is None else dense_up_to) or count >= size - 1:
-        values, vectors = scipy.linalg.eig(matrix().toarray())
-    else:
-        operator = scipy.sparse.linalg.LinearOperator((size, size), matvec=product, dtype=np.float64)
-        start = np.random.default_rng(seed).random(size)
-        # One more than asked for, so that a conjugate pair is not cut in an order that depends on the method.
-        sought = min(count + 1, size - 2)
-        try:
-            values, vectors = scipy.sparse.linalg.eigs(operator, k=sought, which="LR", v0=start, tol=1e-10, maxiter=200)
-        except scipy.sparse.linalg.ArpackNoConvergence:
-            values, vectors = _crowded(matrix().tocsc(), sought, start)
-    # Of equal real parts the one with the larger imaginary part first, so that the order is the same everywhere.
-    order = np.lexsort((-values.imag, -values.real))[:count]
-    return values[order], vectors[:, order]
-
-
-def _crowded(matrix: scipy.sparse.csc_array, count: int, start: Array) -> tuple[Array, Array]:
-    """Leading eigenvalues that lie close together, as on long paths: those nearest to a bound above all of them."""
-    diagonal = matrix.diagonal()
-    # Gershgorin's bound; a little more, as the bound itself may be an eigenvalue.
-    radius = abs(matrix).sum(axis=1)
-    bound = float((diagonal + radius - np.abs(diagonal)).max()) + 1e-3 * float(radius.max())
-    try:
-        return scipy.sparse.linalg.eigs(matrix, k=count, sigma=bound, v0=start, tol=1e-10)
-    except scipy.sparse.linalg.ArpackNoConvergence:
-        raise SolverError(
-            f"the leading eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} Jacobian did not converge: take a "
-            "part of the graph"
-        ) from None
 
 
 def _real(vector: Array) -> Array:

@@ -27,8 +27,8 @@ class Summary:
     """What the agents came to.
 
     Attributes:
-        verdict: ``consensus``, all agents agree on every option; ``polarised``, on some option the agents form two
-            camps of opposite sign; ``dissensus`` otherwise.
+        verdict: ``consensus``, all agents agree on every option, or tend to zero; ``polarised``, on some option the
+            agents form two camps of opposite sign; ``dissensus`` otherwise.
         neutral: every opinion is near zero, or tends to zero however slowly (:meth:`System.fades`); a consensus.
         mean: over the agents in the last state, [o].
         variance: over the agents in the last state, [o].

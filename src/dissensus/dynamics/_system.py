@@ -93,8 +93,9 @@ class System:
         self.self_reinforcement = self._parameter("self_reinforcement", self_reinforcement, positive=False)
         self.input = self._parameter("input", input)
         self.attention: Tensor | float = 1.0
+        self._critical = attention is None
         if attention is None:
-            attention = self.flow().critical().attention
+            attention = self.flow().critical_attention()
         self.attention = self._parameter("attention", attention, positive=False)
 
     def _parameter(self, name: str, value: Values, positive: bool | None = None) -> Tensor | float:
@@ -125,13 +126,15 @@ class System:
 
         They do without input, at or below the critical attention (to a relative 1e-9), under an odd S, if no entry of
         the matrices is negative or both are symmetric (before ``normalize``): then zero is the only equilibrium. At the
-        critical attention itself they fade like 1/sqrt(t), which no simulation of a finite time shows.
+        critical attention itself they fade like 1/sqrt(t) where all agents hear one another, if only through others,
+        and elsewhere perhaps more slowly (a chain of k agents like ``t^(-1/(2 3^(k-1)))``): no simulation of a finite
+        time shows it.
         """
         flow = self.flow()
         if flow.input.any() or not flow.saturation.odd:
             return False
         known = self._symmetric or flow.sparse.data.min(initial=0.0) >= 0.0
-        return bool(known) and flow.growth() <= 1.0 + _CRITICAL
+        return bool(known) and (self._critical or flow.growth() <= 1.0 + _CRITICAL)
 
     def field(self) -> Opinion:
         """The right-hand side, for :func:`dissensus.solve.solve` and :func:`dissensus.solve.equilibrium`."""
@@ -196,7 +199,8 @@ def _option_matrix(options: Any, self_loops: bool) -> Tensor | None:
     checked = torch.from_numpy(as_option_matrix(options).toarray())
     if isinstance(options, int | None):
         return checked if len(checked) > 1 else None
-    tensor = options.double() if isinstance(options, Tensor) else checked
+    dense = isinstance(options, Tensor) and options.layout == torch.strided
+    tensor = options.double() if dense else checked
     return tensor if self_loops else tensor - torch.diag(tensor.diagonal())
 
 

@@ -61,7 +61,8 @@ def watch(
     Args:
         model: any ``torch.nn.Module``.
         data: graph with ``x [n, in_channels]`` and ``edge_index``; its ``edge_weight``, if there is one, goes to a
-            model whose ``forward`` (or ``trajectory``) has an argument of that name.
+            model whose ``forward`` (or ``trajectory``) has an argument of that name; the measures of the states count
+            all edges alike.
         times: times, or layer numbers of a discrete model, at which to read the trajectory.
         layers: which modules are layers. By default every ``MessagePassing`` module, or the top-level children if there
             is none; ``"children"`` for the top-level children (in place of a ``ModuleList`` or ``ModuleDict`` its

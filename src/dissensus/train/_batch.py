@@ -119,13 +119,18 @@ def check_loader(loader: Iterable[Data]) -> None:
         )
 
 
-def check_batch(batch: Any) -> Data:
-    """A loader's batch, if it has what training needs."""
+def check_batch(batch: Any, weighted: bool) -> Data:
+    """A loader's batch, if it has what training needs: weights, too, where the graph that is judged has them."""
     missing = [key for key in ("x", "edge_index", "y", "train_mask") if getattr(batch, key, None) is None]
     if missing:
         raise InputError(
             f"a batch of the loader has no {missing[0]}: give PyG Data with x, edge_index, y and train_mask, such as a "
             "loader of data.load(...).split(...) yields"
+        )
+    if weighted and getattr(batch, "edge_weight", None) is None:
+        raise InputError(
+            "a batch of the loader has no edge_weight, but the graph has, by which the model is judged: keep it in the "
+            "batches, or leave it out of the graph"
         )
     found: Data = batch
     return found

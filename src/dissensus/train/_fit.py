@@ -272,7 +272,7 @@ def _check_pieces(config: Config, loader: Iterable[Data] | None) -> None:
 
 def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
     """The batches of one epoch."""
-    pieces = clusters if loader is None else map(check_batch, loader)
+    pieces = clusters if loader is None else (check_batch(batch, split.edge_weight is not None) for batch in loader)
     if pieces is None:
         yield split
         return
