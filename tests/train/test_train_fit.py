@@ -41,6 +41,23 @@ def test_the_callers_random_state_and_settings_are_left_alone():
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_numbers_too_small_to_be_normal_are_zero_in_training_alone(before):
+    if not torch.set_flush_denormal(before):
+        pytest.skip("this processor cannot take them for zero")
+
+    def tiny() -> float:
+        return float(torch.tensor(2e-38) * 1e-2)
+
+    try:
+        seen = []
+        fit(quick(train__epochs=1), progress=lambda epoch: seen.append(tiny()))
+        assert seen == [0.0]
+        assert (tiny() == 0.0) == before
+    finally:
+        torch.set_flush_denormal(False)
+
+
 @pytest.mark.parametrize("model", ["bimp", "gcn"])
 def test_the_result_is_what_its_model_scores(model):
     result = fit(quick(model, dataset="csbm", data__nodes=150, data__noise=0.5, train__epochs=30, train__lr=0.03))

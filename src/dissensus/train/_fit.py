@@ -366,15 +366,24 @@ def _repeatable(seed: int, device: torch.device) -> Iterator[None]:
     """Seeded, deterministic, and everything as it was afterwards."""
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filled = memory.fill_uninitialized_memory
+    filled, flushed = memory.fill_uninitialized_memory, _flushes()
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else None):
         torch.manual_seed(seed)
         # Some sparse kernels of CUDA have no deterministic form; there it is a warning.
         torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
         # The solver writes every buffer before it reads it; filling each first costs time.
         memory.fill_uninitialized_memory = False
+        # States and gradients of a deep network that has collapsed are so small that a processor takes several times as
+        # long for each product with them.
+        torch.set_flush_denormal(True)
         try:
             yield
         finally:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
             memory.fill_uninitialized_memory = filled
+            torch.set_flush_denormal(flushed)
+
+
+def _flushes() -> bool:
+    """Whether this thread takes numbers for zero that are too small to be normal."""
+    return not bool(torch.tensor(1e-40) * 1.0)
