@@ -125,8 +125,9 @@ def fit(
     What counts is the epoch of the best validation accuracy; of equal ones that of the lowest validation loss, then the
     earliest. With ``train.select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family
     does, and what counts is the best pair of epoch and time. The same configuration gives the same bits on the same
-    machine with the same number of threads; the caller's random state is left as it was. On Linux the process keeps
-    freed memory from then on (on batches, returns it at once), as mapping it again takes time.
+    machine with the same number of threads; the caller's random state is left as it was. While it trains, numbers too
+    small to be normal are zero. On Linux the process keeps freed memory from then on (on batches, returns it at once),
+    as mapping it again takes time.
 
     An epoch is one step of the optimizer on the whole graph; with ``train.clusters`` one step for each group of
     clusters (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the
