@@ -84,6 +84,41 @@ def test_float32_agrees_with_float64(name: str) -> None:
     torch.testing.assert_close(result.double(), fields[0](0.0, x), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "gelu"])
+@pytest.mark.parametrize("given_memory", [True, False])
+def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, given_memory: bool) -> None:
+    # In single precision plain fields take a path of few calls.
+    pattern, *parameters = stochastic()
+    x, g = normal(N, K, seed=2), normal(N, K, seed=4)
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        tensors = [p.to(dtype).requires_grad_() for p in (*parameters, normal(N, K, seed=3))]
+        field = Opinion(pattern, *tensors, damping=0.7, attention=0.3, self_reinforcement=alpha, saturation=name)
+        assert field._lean == (dtype == torch.float32 and name != "gelu")
+        for part in (field, field.split.core):
+            grads = [torch.zeros_like(p) for p in field.parameters]
+            room = [torch.empty(N, K, dtype=dtype) if given_memory else None for _ in range(2)]
+            cotangent = g.to(dtype)
+            value, pullback = part.vjp(0.0, x.to(dtype), room[0])
+            kept = value.clone()
+            by_x = pullback(cotangent, grads, room[1])
+            assert (value is room[0], by_x is room[1]) == (given_memory,) * 2
+            # What a pullback holds on to outlives it: the second adds the same again.
+            again = pullback(cotangent, grads, None)
+            alone = pullback(cotangent, [], None)
+            assert torch.equal(value, kept)
+            assert torch.equal(cotangent, g.to(dtype))
+            if part is field:
+                found.append([value, by_x, again, alone, *grads])
+            else:
+                # The kernel of tanh is another in single precision, and so is its gain.
+                found.append([field.split.gain * v for v in (by_x, again, alone, *grads[:2])])
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for exact, single in zip(one, other, strict=True):
+            torch.testing.assert_close(single.double(), exact, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("number", [0.0, 1.0, -0.5])
 def test_a_number_of_options_is_a_multiple_of_the_identity(number: float) -> None:
     pattern, values, _ = stochastic()

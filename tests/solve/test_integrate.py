@@ -362,24 +362,18 @@ def test_a_field_of_another_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 4), (7, 5), (600, 1000), (601, 999)])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])  # from five on in one pass
-@pytest.mark.parametrize("scale", [0.0, 0.7, 1.0])
-def test_a_combination_is_the_same_on_any_number_of_threads(
-    shape: tuple[int, int], threads: int, count: int, scale: float
-) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x, k = torch.randn(shape, generator=generator), torch.randn(8, *shape, generator=generator)
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+def test_a_combination_is_the_same_on_any_number_of_threads(shape: tuple[int, int], threads: int, count: int) -> None:
+    stack = torch.randn(8, *shape, generator=torch.Generator().manual_seed(0))
     weights = [0.5, -2.0, 0.25, 1.5, -0.3, 0.1, 3.0, -1.0][:count]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        found = combine(x, k, weights, torch.empty_like(x), scale=scale)
-        own = x.clone()
-        in_place = combine(own, k, weights, own, scale=scale)
+        out = torch.empty(shape)
+        assert combine(stack, weights, out) is out
     finally:
         torch.set_num_threads(before)
-    torch.testing.assert_close(found, scale * x + sum(w * v for w, v in zip(weights, k[:count], strict=True)))
-    torch.testing.assert_close(in_place, found)
+    torch.testing.assert_close(out, sum(w * v for w, v in zip(weights, stack[:count], strict=True)))
 
 
 def test_an_equal_mesh_by_hand() -> None:

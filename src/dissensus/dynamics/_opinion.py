@@ -10,8 +10,13 @@ from torch import Tensor
 from dissensus._memory import empty_like
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
-from dissensus.graph import Pattern, products, products_vjp
+from dissensus.graph import Pattern, bags_serve, in_pieces, inner, products, products_vjp
 from dissensus.solve import Core, Field, Pullback, Split
+
+# The parameters, where they are tensors.
+_NAMES = ("values", "options", "source", "damping", "attention", "self_reinforcement")
+# Saturations that write to given memory.
+_WRITES = (torch.sigmoid, torch.tanh)
 
 
 class Opinion(Field):
@@ -75,6 +80,23 @@ class Opinion(Field):
         self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
         self._given = named
         self._y = torch.empty(0)
+        self._gained: tuple[float, Tensor] | None = None
+        self._summed: tuple[Tensor, Tensor] | None = None
+        # Nothing but the four products, the saturation and numbers: see `_lean_vjp`.
+        self._lean = (
+            self.has_diagonal
+            and isinstance(self.attention, float)
+            and isinstance(self.own, float)
+            and isinstance(options, Tensor)
+            and not sizes
+            and self.saturation.kernel in _WRITES
+            and pattern.fast
+            and bags_serve(values)
+        )
+        learned = (name for name, p in zip(_NAMES, named, strict=True) if isinstance(p, Tensor))
+        self._place = {
+            name: i for i, (name, p) in enumerate(zip(learned, self.parameters, strict=True)) if p.requires_grad
+        }
 
     @property
     def split(self) -> Split:
@@ -82,10 +104,11 @@ class Opinion(Field):
         source = self._given[2]
         if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
             return Split(self)
-        index = next(i for i, p in enumerate(self.parameters) if p is source) if source.requires_grad else None
-        # A pullback holds input and mixed input of a stage, and its share of the values of a step.
-        core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.4)
-        return Split(core, self.saturation.outer, self.damping, self.source, index, keeps_value=True)
+        # A pullback holds input and mixed input of a stage, and its share of the stack of a step.
+        core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.5)
+        return Split(
+            core, self.saturation.outer, self.damping, self.source, self._place.get("source"), keeps_value=True
+        )
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         # The argument, the saturation and the value pass through the same memory.
@@ -96,9 +119,9 @@ class Opinion(Field):
         k, pull = self.saturated_vjp(x, gain=self.saturation.outer)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_x = pull(g, grads, out)
             if grads:
                 self._add_affine(grads, g, x)
+            by_x = pull(g, grads, out)
             if isinstance(self.damping, Tensor):
                 return by_x.addcmul_(self.damping, g, value=-1.0)
             return by_x.add_(g, alpha=-self.damping)
@@ -113,6 +136,8 @@ class Opinion(Field):
 
     def saturated_vjp(self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0) -> tuple[Tensor, Pullback]:
         """K, and the pullback of ``gain K``, which holds on to K."""
+        if self._lean and not in_pieces(self.pattern, x):
+            return self._lean_vjp(x, out, gain)
         attention = self.attention if isinstance(self.attention, Tensor) else None
         y = empty_like(x)
         z = empty_like(x) if attention is not None or self.saturation.keeps_argument else None
@@ -124,7 +149,7 @@ class Opinion(Field):
             h = self.saturation.pull(g, k, argument, empty_like(g))
             scaled = h if attention is None else h * attention
             by_x = empty_like(g) if out is None else out
-            by_values, by_options = self._matrix_gradients(grads)
+            by_values, by_options = self._of("values", grads), self._of("options", grads)
             add = None if self.has_diagonal else scaled
             # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
             parts = products_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add, scale=gain)
@@ -140,6 +165,44 @@ class Opinion(Field):
             return by_x
 
         return k, pullback
+
+    def _lean_vjp(self, x: Tensor, out: Tensor | None, gain: float) -> tuple[Tensor, Pullback]:
+        """:meth:`saturated_vjp` in as few calls and as little memory as can be: while a state is in the cache, a call
+        costs as much as a pass over it, and what leaves the cache more."""
+        pattern, mixing, pull, own = self.pattern, self.mixing, self.saturation.pull, self.own
+        assert isinstance(own, float)
+        y = torch.mm(x, mixing.forward)
+        z = pattern.bags(self.communication, y)
+        if own:
+            z.add_(x, alpha=own)
+        k = self._kernel(z, z if out is None else out)
+
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_values, by_options = self._of("values", grads), self._of("options", grads)
+            by_x = torch.empty_like(g) if out is None else out
+            # h and x' share their memory, unless h is needed at the end
+            h = pull(g, k, None, torch.empty_like(g) if own else by_x)
+            if by_values is not None:
+                inner(pattern, h, y, scale=gain, out=self._as_matrix(by_values))
+            q = pattern.T.bags(self._scaled(gain), h)
+            if by_options is not None:
+                by_options.addmm_(q.t(), x, alpha=mixing.factor)
+            torch.mm(q, mixing.backward, out=by_x)
+            return by_x.add_(h, alpha=gain * own) if own else by_x
+
+        return k, pullback
+
+    def _scaled(self, gain: float) -> Tensor:
+        """The entries of ``gain (A_a + I)'``, kept for the next evaluation."""
+        if self._gained is None or self._gained[0] != gain:
+            self._gained = gain, gain * self.communication_t
+        return self._gained[1]
+
+    def _as_matrix(self, by_values: Tensor) -> Tensor:
+        """Gradients of the values as a matrix, kept for as long as they are the same."""
+        if self._summed is None or self._summed[0] is not by_values:
+            self._summed = by_values, self.pattern.matrix(by_values)
+        return self._summed[1]
 
     def _saturate(self, x: Tensor, y: Tensor, k: Tensor, argument: Tensor | None = None) -> Tensor:
         """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents."""
@@ -162,7 +225,7 @@ class Opinion(Field):
             part.add_(x[rows], alpha=scale * self.own)
 
     def _kernel(self, z: Tensor, out: Tensor) -> Tensor:
-        if self.saturation.kernel in (torch.sigmoid, torch.tanh):
+        if self.saturation.kernel in _WRITES:
             return self.saturation.kernel(z, out=out)
         k = self.saturation.kernel(z)
         return k if k is out else out.copy_(k)
@@ -177,35 +240,27 @@ class Opinion(Field):
             return value.addcmul_(self.damping, x, value=-1.0)
         return value.add_(x, alpha=-self.damping)
 
+    def _of(self, name: str, grads: Sequence[Tensor]) -> Tensor | None:
+        """Where a parameter's gradient is summed; None if it needs none."""
+        place = self._place.get(name)
+        return grads[place] if grads and place is not None else None
+
     def _add_affine(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
         """Adds the gradients of input and damping."""
-        _, options, source, damping, *_ = self._given
-        total = iter(grads[1 + isinstance(options, Tensor) :])
-        if isinstance(source, Tensor):
-            by_source = next(total)
-            if source.requires_grad:
-                by_source.add_(g if source.shape == g.shape else g.sum_to_size(source.shape))
-        if isinstance(damping, Tensor):
-            next(total).sub_((g * x).sum_to_size(damping.shape))
-
-    def _matrix_gradients(self, grads: Sequence[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """Where the gradients of the two matrices are summed; None for what needs none."""
-        values, options = self._given[:2]
-        by_values = grads[0] if grads and values.requires_grad else None
-        by_options = grads[1] if grads and isinstance(options, Tensor) and options.requires_grad else None
-        return by_values, by_options
+        if (by_source := self._of("source", grads)) is not None:
+            by_source.add_(g if by_source.shape == g.shape else g.sum_to_size(by_source.shape))
+        if (by_damping := self._of("damping", grads)) is not None:
+            by_damping.sub_((g * x).sum_to_size(by_damping.shape))
 
     def _add_coefficients(
         self, grads: Sequence[Tensor], x: Tensor, h: Tensor, scaled: Tensor, z: Tensor | None, gain: float
     ) -> None:
-        """Adds the gradients of attention and self-reinforcement, the last two of the parameters."""
-        total = reversed(grads)
-        attention, alpha = self._given[4:]
-        if isinstance(alpha, Tensor):
-            next(total).add_((scaled * x).sum_to_size(alpha.shape), alpha=gain * self.folded)
-        if isinstance(attention, Tensor):
+        """Adds the gradients of attention and self-reinforcement."""
+        if (by_alpha := self._of("self_reinforcement", grads)) is not None:
+            by_alpha.add_((scaled * x).sum_to_size(by_alpha.shape), alpha=gain * self.folded)
+        if (by_attention := self._of("attention", grads)) is not None:
             assert z is not None
-            next(total).add_((h * z).sum_to_size(attention.shape), alpha=gain)
+            by_attention.add_((h * z).sum_to_size(by_attention.shape), alpha=gain)
 
 
 class _Mixing:

@@ -5,6 +5,8 @@ from dissensus.graph._cache import clear_cache
 from dissensus.graph._features import SparseFeatures, check_normalize, dropout, features
 from dissensus.graph._pattern import (
     Pattern,
+    bags_serve,
+    in_pieces,
     inner,
     product,
     product_vjp,
@@ -22,6 +24,7 @@ __all__ = [
     "Graph",
     "Pattern",
     "SparseFeatures",
+    "bags_serve",
     "build",
     "check_edge_index",
     "check_normalize",
@@ -29,6 +32,7 @@ __all__ = [
     "clear_cache",
     "dropout",
     "features",
+    "in_pieces",
     "inner",
     "product",
     "product_vjp",

@@ -38,6 +38,10 @@ class Pattern:
         row: row of each entry, [entries].
         col: column of each entry, [entries]; the pairs are distinct and sorted by row, then column.
         shape: number of rows and columns.
+
+    Attributes:
+        entries: number of stored entries.
+        device: where the pattern lies.
     """
 
     def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
@@ -46,16 +50,9 @@ class Pattern:
         self.row = row.to(index)
         self.col = col.to(index)
         self.rowptr = _pointers(row, shape[0]).to(index)
+        self.entries = col.numel()
+        self.device = col.device
         self._pieces: dict[int, tuple[Piece, ...]] = {}
-
-    @property
-    def entries(self) -> int:
-        """Number of stored entries."""
-        return self.col.numel()
-
-    @property
-    def device(self) -> torch.device:
-        return self.col.device
 
     @cached_property
     def diagonal(self) -> Tensor:
@@ -109,11 +106,17 @@ class Pattern:
     @property
     def fast(self) -> bool:
         """Whether torch's CSR kernels serve this pattern (MKL on CPU, cuSPARSE on CUDA)."""
-        return self.entries > 0 and (self.col.is_cuda or (_MKL and self.col.device.type == "cpu"))
+        kind = self.device.type
+        return self.entries > 0 and (kind == "cuda" or (_MKL and kind == "cpu"))
 
     def matrix(self, values: Tensor) -> Tensor:
         """The matrix as a torch sparse CSR tensor (not a copy)."""
         return torch.sparse_csr_tensor(self.rowptr, self.col, values, self.shape, check_invariants=False)
+
+    def bags(self, values: Tensor, x: Tensor) -> Tensor:
+        """:func:`product` in one call, a bag for every row, a weighted sum of rows of x: on wide rows twice as fast as
+        MKL's product."""
+        return _bags(x, self.col, self.rowptr, values)
 
     def __repr__(self) -> str:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.entries} entries)"
@@ -148,6 +151,8 @@ def product(
     pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None, out: Tensor | None = None
 ) -> Tensor:
     """``A(values) @ x``, plus ``add`` where given: [rows, channels]. ``out`` may not be ``x``; it may be ``add``."""
+    if out is None and not in_pieces(pattern, x):
+        return _product(pattern, values, x, add)
     return _collect(products(pattern, values, x, add=add), pattern.shape[0], x, out)
 
 
@@ -159,7 +164,7 @@ def products(
     Yields:
         The range, and its part of the product, which the caller owns.
     """
-    if not (pattern.fast and _exceeds_cache(x)):
+    if not in_pieces(pattern, x):
         yield slice(None), _product(pattern, values, x, add)
         return
     for piece in pattern.pieces(_PIECE // _width(x)):
@@ -204,7 +209,7 @@ def products_vjp(
     if scale != 1.0:
         values_t = values_t * scale
         add = None if add is None else add * scale
-    if by_values is None or not (pattern.fast and _bags_serve(g) and _exceeds_cache(g)):
+    if by_values is None or not (bags_serve(g) and in_pieces(pattern, g)):
         if by_values is not None:
             inner(pattern, g, x, scale=scale, out=by_values)
         yield from products(pattern.T, values_t, g, add=add)
@@ -224,9 +229,8 @@ def _product(pattern: Pattern, values: Tensor, x: Tensor, add: Tensor | None) ->
     if not pattern.fast:
         target = x.new_zeros(pattern.shape[0], x.shape[1]) if add is None else add.clone()
         return target.index_add_(0, pattern.row.long(), values.unsqueeze(1) * x.index_select(0, pattern.col))
-    if _bags_serve(x) and values.dtype == x.dtype:
-        # A bag for every row, a weighted sum of rows of x: on wide rows twice as fast as MKL's product.
-        bags = _bags(x, pattern.col, pattern.rowptr, values)
+    if bags_serve(x) and values.dtype == x.dtype:
+        bags = pattern.bags(values, x)
         return bags if add is None else bags.add_(add)
     matrix = pattern.matrix(values)
     if add is None:
@@ -240,12 +244,14 @@ def _bags(x: Tensor, index: Tensor, pointers: Tensor, weights: Tensor | None) ->
     return torch.embedding_bag(x, index, pointers, False, 0, False, weights, True)[0]
 
 
-def _bags_serve(x: Tensor) -> bool:
+def bags_serve(x: Tensor) -> bool:
+    """Whether :meth:`Pattern.bags` takes a factor such as x."""
     return x.dtype == torch.float32 and x.device.type == "cpu"
 
 
-def _exceeds_cache(x: Tensor) -> bool:
-    return x.device.type == "cpu" and x.numel() * x.element_size() > _CACHED
+def in_pieces(pattern: Pattern, x: Tensor) -> bool:
+    """Whether products with a dense factor such as x come in several pieces, as it exceeds the cache."""
+    return pattern.fast and x.device.type == "cpu" and x.numel() * x.element_size() > _CACHED
 
 
 def _width(x: Tensor) -> int:
@@ -267,16 +273,17 @@ def _collect(parts: Iterator[tuple[slice, Tensor]], rows: int, like: Tensor, out
 
 def inner(pattern: Pattern, a: Tensor, b: Tensor, *, scale: float = 1.0, out: Tensor | None = None) -> Tensor:
     """``scale <a[row[e]], b[col[e]]>`` for every entry e: [entries]. With ``out`` it is added to what is there, in
-    place."""
+    place; where the pattern is fast, ``out`` may be the matrix of such values."""
     if not pattern.fast:
         fresh = _inner_gathered(pattern, a, b).mul_(scale)
         return fresh if out is None else out.add_(fresh)
     if a.shape[1] % _LANES:
         # Where a register is not filled the kernel goes number by number, ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
-    total = pattern.matrix(a.new_zeros(pattern.entries) if out is None else out)
+    out = a.new_zeros(pattern.entries) if out is None else out
+    total = pattern.matrix(out) if out.layout == torch.strided else out
     torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
-    return total.values()
+    return out
 
 
 def _inner_gathered(pattern: Pattern, a: Tensor, b: Tensor, chunk: int = 1 << 18) -> Tensor:

@@ -28,8 +28,6 @@ _MOST = 10.0
 _SAFETY = 0.9
 # How much of a step a mesh has to spare: the fewer and longer its steps, the less sure are their errors.
 _SPARE = 0.2
-# So many passes over memory, one for each term, cost no more than a product that adds them all in one.
-_FEW = 4
 
 
 @dataclass
@@ -61,24 +59,16 @@ class Method:
     max_steps: int = 10_000
 
 
-def combine(x: Tensor, k: Tensor, weights: Sequence[float], out: Tensor, *, scale: float = 1.0) -> Tensor:
-    """``scale x + sum_i weights_i k_i`` with k [stages, *x.shape]; ``out`` may be x."""
-    count = len(weights)
-    if count + (scale != 1.0) <= _FEW:
-        start = x if scale == 1.0 else torch.mul(x, scale, out=out)
-        for i, weight in enumerate(weights):
-            start = torch.add(start, k[i], alpha=weight, out=out)
-        return start
-    factors = torch.tensor(weights, dtype=x.dtype, device=x.device)
-    parts = math.gcd(x.numel(), torch.get_num_threads()) if x.device.type == "cpu" else 1
-    if parts == 1:
-        torch.addmv(x.view(-1), k[:count].view(count, -1).t(), factors, beta=scale, out=out.view(-1))
-    else:
-        # The product with a vector keeps to one thread; those of a batch are shared out.
-        batch = k[:count].view(count, parts, -1).transpose(0, 1)
-        shared = (parts, 1, -1)
-        torch.baddbmm(x.view(shared), factors.expand(parts, 1, count), batch, beta=scale, out=out.view(shared))
+def combine(stack: Tensor, weights: Sequence[float], out: Tensor) -> Tensor:
+    """``sum_i weights_i stack_i`` over the first of a stack, [terms, *out.shape], in one pass that reads each once."""
+    _combine(stack, [weights], out.view(1, -1))
     return out
+
+
+def _combine(stack: Tensor, weights: Sequence[Sequence[float]], out: Tensor) -> Tensor:
+    """Several combinations of the same terms, [combinations, numbers of a term]."""
+    factors = torch.tensor(weights, dtype=out.dtype, device=out.device)
+    return torch.mm(factors, stack[: factors.shape[1]].view(factors.shape[1], -1), out=out)
 
 
 def split_for(field: Field, x: Tensor) -> Split:
@@ -88,28 +78,37 @@ def split_for(field: Field, x: Tensor) -> Split:
 
 
 class Stages:
-    """The values ``k`` of the stages of a step, [stages, *x.shape], and of the new state for an adaptive method."""
+    """What a step from the state x combines: the values ``k`` of its stages, [stages, *x.shape], one more for an
+    adaptive method (of the new state), and, where there are several, drive and state before them in one stack."""
 
     def __init__(self, split: Split, tableau: Tableau, x: Tensor) -> None:
-        self.split, self.tableau, self.drive = split, tableau, split.drive
-        # With several stages the drive lies before their values: it then costs no pass of its own.
-        first = int(self.drive is not None and tableau.stages > 1)
-        self.stacked = empty_like(x, first + tableau.stages + tableau.adaptive)
-        self.k = self.stacked[first:]
-        if first and self.drive is not None:
-            self.stacked[0].copy_(self.drive)
-            self.drive = None
-        self.first = first
+        self.split, self.tableau = split, tableau
+        self.stacks, self.driven = tableau.stages > 1, split.drive is not None
+        before = (self.driven + 1) * self.stacks
+        self.stack = empty_like(x, before + tableau.stages + tableau.adaptive)
+        self.k = self.stack[before:]
+        if self.stacks and split.drive is not None:
+            self.stack[0].copy_(split.drive)
 
     def weights(self, h: float) -> Weights:
         """The combinations of a step of size h."""
         return Weights.of(self.tableau, h, self.split.gain, self.split.decay)
 
-    def combine(self, x: Tensor, row: Row, out: Tensor) -> Tensor:
+    def begin(self, x: Tensor) -> None:
+        """A step begins at x."""
+        self.x = x
+        if self.stacks:
+            self.stack[int(self.driven)].copy_(x)
+
+    def combine(self, row: Row, out: Tensor) -> Tensor:
         """``row.state x + row.drive B + sum_j row.values_j k_j`` in ``out``."""
-        weights = (row.drive, *row.values) if self.first else row.values
-        combine(x, self.stacked, weights, out, scale=row.state)
-        return out if self.drive is None else out.add_(self.drive, alpha=row.drive)
+        if self.stacks:
+            before = (row.drive, row.state) if self.driven else (row.state,)
+            return combine(self.stack, (*before, *row.values), out)
+        (value,) = row.values
+        start = self.x if row.state == 1.0 else torch.mul(self.x, row.state, out=out)
+        torch.add(start, self.k[0], alpha=value, out=out)
+        return out if self.split.drive is None else out.add_(self.split.drive, alpha=row.drive)
 
 
 def rms(x: Tensor) -> float:
@@ -258,7 +257,7 @@ class Integrator:
         scale, stage = self.scale, self.stage
         torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
         torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
-        return self.stages.combine(x, self.stages.weights(h).error, stage).div_(scale)
+        return self.stages.combine(self.stages.weights(h).error, stage).div_(scale)
 
     def _new_stages(self, x: Tensor) -> None:
         """Fresh memory for the values of the next step, where pullbacks hold on to those of the last."""
@@ -268,15 +267,16 @@ class Integrator:
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
         tableau, rows = self.method.tableau, self.stages.weights(h).stages
+        self.stages.begin(x)
         if self.keep and self.first is not None:
             self.pullbacks.append(self.first)
         for i in range(1, tableau.stages):
             # A stage's input outlives the step only where pullbacks are kept.
             buffer = empty_like(x) if self.keep else self.stage
-            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.combine(x, rows[i], buffer), i)
+            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.combine(rows[i], buffer), i)
             if pullback is not None:
                 self.pullbacks.append(pullback)
-        return self.stages.combine(x, rows[-1], empty_like(x))
+        return self.stages.combine(rows[-1], empty_like(x))
 
     def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
         self.stats.evaluations += 1
@@ -351,10 +351,11 @@ def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step],
     for step in steps:
         stats.backward_evaluations += tableau.stages
         rows = stages.weights(step.h).stages
+        stages.begin(x)
         for i in range(tableau.stages):
-            inputs = stages.combine(x, rows[i], buffer) if i else x
+            inputs = stages.combine(rows[i], buffer) if i else x
             split.core(step.t + tableau.c[i] * step.h, inputs, stages.k[i])
-        x = stages.combine(x, rows[-1], empty_like(x))
+        x = stages.combine(rows[-1], empty_like(x))
     return x
 
 
@@ -380,27 +381,34 @@ def step_vjp(
     pullbacks = pullbacks or _stage_pullbacks(split, tableau, stats, step, x)
     *rows, new = Weights.of(tableau, step.h, split.gain, split.decay).stages
     stats.backward_evaluations += len(rows)
-    by_stage = empty_like(x, len(rows))
+    count = len(rows)
+    if count == 1:
+        by_x = pullbacks[0](cotangent * new.values[0], grads, None)
+        if split.index is not None and grads:
+            grads[split.index].add_(cotangent, alpha=new.drive)
+        return torch.mul(cotangent, new.state, out=empty_like(x)).add_(by_x)
+    # The cotangents of the stages, then that of the new state, so that those of all later ones stand together.
+    stack = empty_like(x, count + 1)
+    stack[count].copy_(cotangent)
     g = empty_like(cotangent)
-    for i in reversed(range(len(rows))):
-        column = [row.values[i] for row in rows[i + 1 :]]
-        if column:
-            combine(cotangent, by_stage[i + 1 :], column, g, scale=new.values[i])
-        else:
-            torch.mul(cotangent, new.values[i], out=g)
-        pullbacks[i](g, grads, by_stage[i])
-    if split.index is not None and grads:
-        by_drive = grads[split.index].add_(cotangent, alpha=new.drive)
-        if len(rows) > 1:
-            combine(by_drive, by_stage, [row.drive for row in rows], by_drive)
-    return combine(cotangent, by_stage, [row.state for row in rows], empty_like(cotangent), scale=new.state)
+    for i in reversed(range(count)):
+        column = [*(row.values[i] for row in rows[i + 1 :]), new.values[i]]
+        pullbacks[i](combine(stack[i + 1 :], column, g), grads, stack[i])
+    state, drive = ([getattr(row, name) for row in (*rows, new)] for name in ("state", "drive"))
+    if split.index is None or not grads:
+        return combine(stack, state, g)
+    both = empty_like(x, 2)
+    _combine(stack, [state, drive], both.view(2, -1))
+    grads[split.index].add_(both[1])
+    return both[0]
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
     stages, pullbacks = Stages(split, tableau, x), []
     rows = stages.weights(step.h).stages
     stats.backward_evaluations += tableau.stages
+    stages.begin(x)
     for i in range(tableau.stages):
-        inputs = stages.combine(x, rows[i], empty_like(x)) if i else x
+        inputs = stages.combine(rows[i], empty_like(x)) if i else x
         pullbacks.append(split.core.vjp(step.t + tableau.c[i] * step.h, inputs, stages.k[i])[1])
     return pullbacks
