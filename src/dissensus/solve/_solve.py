@@ -239,19 +239,24 @@ class _Discrete(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
-        x0, *parameters = ctx.saved_tensors
+        _, *parameters = ctx.saved_tensors
         grads = [torch.zeros_like(p) for p in parameters]
         pending = dict(zip(plan.stops, cotangents, strict=True))
-        total = torch.zeros_like(x0)
+        total: Tensor | None = None
         parts = plan.field, plan.method.tableau, plan.stats
         taken = ctx.tape.backwards(partial(advance, *parts))
         for end, (step, x, pullbacks) in zip(reversed(plan.times[1:]), taken, strict=True):
             if end in pending:
-                total = total + pending.pop(end)
+                total = _sum(total, pending.pop(end))
+            assert total is not None  # the last step ends at the last stop
             total = step_vjp(*parts, step, x, pullbacks, total, grads)
         for cotangent in pending.values():  # a stop at time zero
-            total = total + cotangent
+            total = _sum(total, cotangent)
         return None, total, *grads
+
+
+def _sum(one: Tensor | None, other: Tensor) -> Tensor:
+    return other if one is None else one + other
 
 
 class _Continuous(torch.autograd.Function):
