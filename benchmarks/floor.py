@@ -30,7 +30,7 @@ def run(quick: bool = False) -> dict[str, Any]:
         "each on what the one before it made. Solver overhead: the share of an integration, forward and "
         "backward, beyond what the evaluations of the field take in it (timed one by one where the solver treats "
         "the field as a whole; otherwise the field's affine terms are part of the solver's combinations). As in "
-        "training, the steps are those learned from an integration before, and the C library keeps freed memory.",
+        "training, the C library keeps freed memory.",
     }
 
 
@@ -149,13 +149,12 @@ class _Timed(Field):
 def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str, float]:
     """The best of some integrations, and the time of the field in one that treats it as a whole."""
     integration, inside = float("inf"), float("inf")
-    mesh = solve(field, x, duration).mesh  # as a model learns it
     for _ in range(rounds):
         begun = time.perf_counter()
-        stats = _forward_and_backward(field, x, duration, mesh)
+        stats = _forward_and_backward(field, x, duration)
         integration = min(integration, time.perf_counter() - begun)
         timed = _Timed(field)
-        _forward_and_backward(timed, x, duration, mesh)
+        _forward_and_backward(timed, x, duration)
         inside = min(inside, timed.seconds)
     return {
         "integration_ms": 1e3 * integration,
@@ -166,7 +165,7 @@ def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str
     }
 
 
-def _forward_and_backward(field: Field, x: Tensor, duration: float, mesh: Sequence[float]) -> Stats:
-    solution = solve(field, x, duration, mesh=mesh)
+def _forward_and_backward(field: Field, x: Tensor, duration: float) -> Stats:
+    solution = solve(field, x, duration)
     solution.state.backward(torch.ones_like(x))
     return solution.stats

@@ -365,12 +365,12 @@ def test_a_field_of_another_shape_is_refused() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_a_combination_is_the_same_on_any_number_of_threads(shape: tuple[int, int], threads: int, count: int) -> None:
     stack = torch.randn(8, *shape, generator=torch.Generator().manual_seed(0))
-    weights = [0.5, -2.0, 0.25, 1.5, -0.3, 0.1, 3.0, -1.0][:count]
+    weights = (0.5, -2.0, 0.25, 1.5, -0.3, 0.1, 3.0, -1.0)[:count]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
         out = torch.empty(shape)
-        assert combine(stack, weights, out) is out
+        assert combine(stack.view(8, -1), weights, out) is out
     finally:
         torch.set_num_threads(before)
     torch.testing.assert_close(out, sum(w * v for w, v in zip(weights, stack[:count], strict=True)))

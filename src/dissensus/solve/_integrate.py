@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import torch
@@ -59,16 +59,15 @@ class Method:
     max_steps: int = 10_000
 
 
-def combine(stack: Tensor, weights: Sequence[float], out: Tensor) -> Tensor:
-    """``sum_i weights_i stack_i`` over the first of a stack, [terms, *out.shape], in one pass that reads each once."""
-    _combine(stack, [weights], out.view(1, -1))
+def combine(stack: Tensor, weights: tuple[float, ...], out: Tensor) -> Tensor:
+    """``sum_i weights_i stack_i`` over the first of a stack, [terms, out.numel()], in one pass that reads each once."""
+    torch.mm(_factors((weights,), out.dtype, out.device), stack[: len(weights)], out=out.view(1, -1))
     return out
 
 
-def _combine(stack: Tensor, weights: Sequence[Sequence[float]], out: Tensor) -> Tensor:
-    """Several combinations of the same terms, [combinations, numbers of a term]."""
-    factors = torch.tensor(weights, dtype=out.dtype, device=out.device)
-    return torch.mm(factors, stack[: factors.shape[1]].view(factors.shape[1], -1), out=out)
+@lru_cache(maxsize=1024)
+def _factors(weights: tuple[tuple[float, ...], ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(weights, dtype=dtype, device=device)
 
 
 def split_for(field: Field, x: Tensor) -> Split:
@@ -85,10 +84,12 @@ class Stages:
         self.split, self.tableau = split, tableau
         self.stacks, self.driven = tableau.stages > 1, split.drive is not None
         before = (self.driven + 1) * self.stacks
-        self.stack = empty_like(x, before + tableau.stages + tableau.adaptive)
-        self.k = self.stack[before:]
-        if self.stacks and split.drive is not None:
-            self.stack[0].copy_(split.drive)
+        stack = empty_like(x, before + tableau.stages + tableau.adaptive)
+        self.k, self.flat = stack[before:], stack.view(len(stack), -1)
+        if self.stacks:
+            self.start = stack[before - 1]
+            if split.drive is not None:
+                stack[0].copy_(split.drive)
 
     def weights(self, h: float) -> Weights:
         """The combinations of a step of size h."""
@@ -98,13 +99,13 @@ class Stages:
         """A step begins at x."""
         self.x = x
         if self.stacks:
-            self.stack[int(self.driven)].copy_(x)
+            self.start.copy_(x)
 
     def combine(self, row: Row, out: Tensor) -> Tensor:
         """``row.state x + row.drive B + sum_j row.values_j k_j`` in ``out``."""
         if self.stacks:
             before = (row.drive, row.state) if self.driven else (row.state,)
-            return combine(self.stack, (*before, *row.values), out)
+            return combine(self.flat, (*before, *row.values), out)
         (value,) = row.values
         start = self.x if row.state == 1.0 else torch.mul(self.x, row.state, out=out)
         torch.add(start, self.k[0], alpha=value, out=out)
@@ -389,16 +390,17 @@ def step_vjp(
         return torch.mul(cotangent, new.state, out=empty_like(x)).add_(by_x)
     # The cotangents of the stages, then that of the new state, so that those of all later ones stand together.
     stack = empty_like(x, count + 1)
+    flat = stack.view(count + 1, -1)
     stack[count].copy_(cotangent)
     g = empty_like(cotangent)
     for i in reversed(range(count)):
-        column = [*(row.values[i] for row in rows[i + 1 :]), new.values[i]]
-        pullbacks[i](combine(stack[i + 1 :], column, g), grads, stack[i])
-    state, drive = ([getattr(row, name) for row in (*rows, new)] for name in ("state", "drive"))
+        column = (*(row.values[i] for row in rows[i + 1 :]), new.values[i])
+        pullbacks[i](combine(flat[i + 1 :], column, g), grads, stack[i])
+    state, drive = (tuple(getattr(row, name) for row in (*rows, new)) for name in ("state", "drive"))
     if split.index is None or not grads:
-        return combine(stack, state, g)
+        return combine(flat, state, g)
     both = empty_like(x, 2)
-    _combine(stack, [state, drive], both.view(2, -1))
+    torch.mm(_factors((state, drive), x.dtype, x.device), flat, out=both.view(2, -1))
     grads[split.index].add_(both[1])
     return both[0]
 
