@@ -171,6 +171,7 @@ class Opinion(Field):
         costs as much as a pass over it, and what leaves the cache more."""
         pattern, mixing, pull, own = self.pattern, self.mixing, self.saturation.pull, self.own
         assert isinstance(own, float)
+        # y = X (A_o + I)',  z = (A_a + I) y + (alpha - 1) X, both with the folded factor
         y = torch.mm(x, mixing.forward)
         z = pattern.bags(self.communication, y)
         if own:
@@ -180,7 +181,8 @@ class Opinion(Field):
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_values, by_options = self._of("values", grads), self._of("options", grads)
             by_x = torch.empty_like(g) if out is None else out
-            # h and x' share their memory, unless h is needed at the end
+            # h = g K'(z),  q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h; h and x' share their memory
+            # unless h is needed at the end
             h = pull(g, k, None, torch.empty_like(g) if own else by_x)
             if by_values is not None:
                 inner(pattern, h, y, scale=gain, out=self._as_matrix(by_values))
