@@ -61,13 +61,13 @@ class Method:
 
 def combine(stack: Tensor, weights: tuple[float, ...], out: Tensor) -> Tensor:
     """``sum_i weights_i stack_i`` over the first of a stack, [terms, out.numel()], in one pass that reads each once."""
-    torch.mm(_factors((weights,), out.dtype, out.device), stack[: len(weights)], out=out.view(1, -1))
+    torch.mm(_row(weights, out.dtype, out.device), stack[: len(weights)], out=out.view(1, -1))
     return out
 
 
 @lru_cache(maxsize=1024)
-def _factors(weights: tuple[tuple[float, ...], ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor(weights, dtype=dtype, device=device)
+def _row(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor([weights], dtype=dtype, device=device)
 
 
 def split_for(field: Field, x: Tensor) -> Split:
@@ -396,13 +396,9 @@ def step_vjp(
     for i in reversed(range(count)):
         column = (*(row.values[i] for row in rows[i + 1 :]), new.values[i])
         pullbacks[i](combine(flat[i + 1 :], column, g), grads, stack[i])
-    state, drive = (tuple(getattr(row, name) for row in (*rows, new)) for name in ("state", "drive"))
-    if split.index is None or not grads:
-        return combine(flat, state, g)
-    both = empty_like(x, 2)
-    torch.mm(_factors((state, drive), x.dtype, x.device), flat, out=both.view(2, -1))
-    grads[split.index].add_(both[1])
-    return both[0]
+    if split.index is not None and grads:
+        grads[split.index].add_(combine(flat, tuple(row.drive for row in (*rows, new)), g))
+    return combine(flat, tuple(row.state for row in (*rows, new)), g)
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
