@@ -116,6 +116,8 @@ class Opinion(Field):
         return self._value(x, k, k)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+        if self._lean and not in_pieces(self.pattern, x) and isinstance(self.damping, float):
+            return self._lean_vjp(x, out, self.saturation.outer, self.damping)
         k, pull = self.saturated_vjp(x, gain=self.saturation.outer)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
@@ -166,9 +168,11 @@ class Opinion(Field):
 
         return k, pullback
 
-    def _lean_vjp(self, x: Tensor, out: Tensor | None, gain: float) -> tuple[Tensor, Pullback]:
-        """:meth:`saturated_vjp` in as few calls and as little memory as can be: while a state is in the cache, a call
-        costs as much as a pass over it, and what leaves the cache more."""
+    def _lean_vjp(
+        self, x: Tensor, out: Tensor | None, gain: float, damping: float | None = None
+    ) -> tuple[Tensor, Pullback]:
+        """:meth:`saturated_vjp`, or with ``damping`` the whole :meth:`vjp`, in as few calls and as little memory as can
+        be: while a state is in the cache, a call costs as much as a pass over it, and what leaves the cache more."""
         pattern, mixing, pull, own = self.pattern, self.mixing, self.saturation.pull, self.own
         assert isinstance(own, float)
         # y = X (A_o + I)',  z = (A_a + I) y + (alpha - 1) X, both with the folded factor
@@ -176,7 +180,7 @@ class Opinion(Field):
         z = pattern.bags(self.communication, y)
         if own:
             z.add_(x, alpha=own)
-        k = self._kernel(z, z if out is None else out)
+        k = self._kernel(z, z if out is None or damping is not None else out)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_values, by_options = self._of("values", grads), self._of("options", grads)
@@ -190,9 +194,15 @@ class Opinion(Field):
             if by_options is not None:
                 by_options.addmm_(q.t(), x, alpha=mixing.factor)
             torch.mm(q, mixing.backward, out=by_x)
-            return by_x.add_(h, alpha=gain * own) if own else by_x
+            if own:
+                by_x.add_(h, alpha=gain * own)
+            if damping is not None:
+                if grads:
+                    self._add_affine(grads, g, x)
+                by_x.add_(g, alpha=-damping)
+            return by_x
 
-        return k, pullback
+        return k if damping is None else self._value(x, k, out), pullback
 
     def _scaled(self, gain: float) -> Tensor:
         """The entries of ``gain (A_a + I)'``, kept for the next evaluation."""

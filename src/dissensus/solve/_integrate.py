@@ -14,7 +14,7 @@ from torch import Tensor
 from dissensus._memory import empty_like
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
-from dissensus.solve._tableau import Row, Tableau, Weights
+from dissensus.solve._tableau import Tableau, Weights
 from dissensus.solve._tape import Step, Tape
 
 # Called after every accepted step with the time and the state there; the state's memory may be reused afterwards.
@@ -26,6 +26,8 @@ Norm = Callable[[Tensor], float]
 _MOST = 10.0
 # A step aims at this share of the longest that the tolerance seems to allow.
 _SAFETY = 0.9
+# Bytes of a state up to which it stays in the cache.
+_CACHED = 2**23
 # How much of a step a mesh has to spare: the fewer and longer its steps, the less sure are their errors.
 _SPARE = 0.2
 
@@ -59,15 +61,64 @@ class Method:
     max_steps: int = 10_000
 
 
-def combine(stack: Tensor, weights: tuple[float, ...], out: Tensor) -> Tensor:
-    """``sum_i weights_i stack_i`` over the first of a stack, [terms, out.numel()], in one pass that reads each once."""
-    torch.mm(_row(weights, out.dtype, out.device), stack[: len(weights)], out=out.view(1, -1))
-    return out
-
-
 @lru_cache(maxsize=1024)
-def _row(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor([weights], dtype=dtype, device=device)
+def _matrix(rows: tuple[tuple[float, ...], ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(rows, dtype=dtype, device=device)
+
+
+class Sums:
+    """``sum_j w_ij s_j`` for one row of weights after the other, over the first s_j of a stack: each row has more terms
+    than the one before it, which may depend on its sum.
+
+    While a state is in the cache, its sums take as long as memory does. So there the later half of the rows is begun
+    together, with the terms that the first of them has, which are then read once for all.
+
+    Args:
+        stack: [terms, *shape]
+        rows: the weights, a tuple each.
+        begun: memory for the sums of the later half, :meth:`begun_for`; None sums every row by itself.
+        spare: memory for a sum that is needed only until the next; fresh memory if None.
+    """
+
+    def __init__(
+        self, stack: Tensor, rows: Sequence[tuple[float, ...]], begun: Tensor | None = None, spare: Tensor | None = None
+    ) -> None:
+        self.stack, self.flat, self.rows, self.spare = stack, stack.view(len(stack), -1), rows, spare
+        self.begun, self.middle = begun, len(rows) if begun is None else len(rows) - len(begun)
+
+    @staticmethod
+    def begun_for(x: Tensor, rows: int) -> Tensor | None:
+        """Memory for the sums of the later half of so many rows; None where states such as x are large."""
+        return empty_like(x, rows - rows // 2) if x.numel() * x.element_size() <= _CACHED and rows > 2 else None
+
+    def __call__(self, i: int, out: Tensor | None = None) -> Tensor:
+        """The sum of row i, in ``out`` where given; to be asked for from the first row to the last."""
+        weights, later = self.rows[i], i - self.middle
+        if self.begun is None or later < 0:
+            out = self._room() if out is None else out
+            torch.mm(self._weights(weights), self.flat[: len(weights)], out=out.view(1, -1))
+            return out
+        # Written as `data`: autograd must not take the sum of one row for a change of another that a pullback keeps.
+        there, begun = len(self.rows[self.middle]), self.begun.data.view(len(self.begun), -1)
+        if later == 0:
+            torch.mm(self._weights(*(row[:there] for row in self.rows[i:])), self.flat[:there], out=begun)
+        rest = self._weights(weights[there:]), self.flat[there : len(weights)]
+        if out is not None:
+            torch.addmm(begun[later : later + 1], *rest, out=out.view(1, -1))
+            return out
+        if later:
+            begun[later : later + 1].addmm_(*rest)
+        return self.begun[later]
+
+    def add(self, total: Tensor, weights: tuple[float, ...]) -> None:
+        """Adds a sum with other weights to a contiguous ``total``."""
+        total.view(1, -1).addmm_(self._weights(weights), self.flat[: len(weights)])
+
+    def _room(self) -> Tensor:
+        return empty_like(self.stack[0]) if self.spare is None else self.spare
+
+    def _weights(self, *rows: tuple[float, ...]) -> Tensor:
+        return _matrix(rows, self.stack.dtype, self.stack.device)
 
 
 def split_for(field: Field, x: Tensor) -> Split:
@@ -77,39 +128,54 @@ def split_for(field: Field, x: Tensor) -> Split:
 
 
 class Stages:
-    """What a step from the state x combines: the values ``k`` of its stages, [stages, *x.shape], one more for an
-    adaptive method (of the new state), and, where there are several, drive and state before them in one stack."""
+    """What the steps from states such as x combine: the values ``k`` of the stages, [stages, *x.shape], one more for an
+    adaptive method (of the new state), and, where there are several, drive and state before them in one stack.
+    ``spare`` is memory for what need not outlive a stage."""
 
-    def __init__(self, split: Split, tableau: Tableau, x: Tensor) -> None:
-        self.split, self.tableau = split, tableau
+    def __init__(self, split: Split, tableau: Tableau, x: Tensor, spare: Tensor | None = None) -> None:
+        self.split, self.tableau, self.spare = split, tableau, spare
+        self.begun: Tensor | None = None
         self.stacks, self.driven = tableau.stages > 1, split.drive is not None
         before = (self.driven + 1) * self.stacks
-        stack = empty_like(x, before + tableau.stages + tableau.adaptive)
-        self.k, self.flat = stack[before:], stack.view(len(stack), -1)
+        self.stack = empty_like(x, before + tableau.stages + tableau.adaptive)
+        self.k = self.stack[before:]
         if self.stacks:
-            self.start = stack[before - 1]
+            self.start = self.stack[before - 1]
             if split.drive is not None:
-                stack[0].copy_(split.drive)
+                self.stack[0].copy_(split.drive)
 
-    def weights(self, h: float) -> Weights:
-        """The combinations of a step of size h."""
-        return Weights.of(self.tableau, h, self.split.gain, self.split.decay)
+    def begin(self, x: Tensor, h: float, *, keep: bool) -> None:
+        """A step of size h begins at x; with ``keep`` the inputs of its stages outlive it."""
+        weights = Weights.of(self.tableau, h, self.split.gain, self.split.decay)
+        self.x, self.new = x, weights.stages[-1]
+        if not self.stacks:
+            return
+        self.start.copy_(x)
+        rows = (*weights.stages[1:], weights.error) if self.tableau.adaptive else weights.stages[1:]
+        terms = [(row.drive, row.state, *row.values)[not self.driven :] for row in rows]
+        if keep:
+            self.sums = Sums(self.stack, terms, Sums.begun_for(x, len(rows)))
+            return
+        if self.begun is None:
+            self.begun = Sums.begun_for(x, len(rows))
+        self.sums = Sums(self.stack, terms, self.begun, self.spare)
 
-    def begin(self, x: Tensor) -> None:
-        """A step begins at x."""
-        self.x = x
+    def input(self, i: int) -> Tensor:
+        """The input of stage i: ``s_i x + d_i B + sum_j w_ij k_j``."""
+        return self.sums(i - 1) if i else self.x
+
+    def end(self, out: Tensor) -> Tensor:
+        """The new state, in ``out``."""
         if self.stacks:
-            self.start.copy_(x)
-
-    def combine(self, row: Row, out: Tensor) -> Tensor:
-        """``row.state x + row.drive B + sum_j row.values_j k_j`` in ``out``."""
-        if self.stacks:
-            before = (row.drive, row.state) if self.driven else (row.state,)
-            return combine(self.flat, (*before, *row.values), out)
-        (value,) = row.values
+            return self.sums(self.tableau.stages - 1, out)
+        row, drive = self.new, self.split.drive
         start = self.x if row.state == 1.0 else torch.mul(self.x, row.state, out=out)
-        torch.add(start, self.k[0], alpha=value, out=out)
-        return out if self.split.drive is None else out.add_(self.split.drive, alpha=row.drive)
+        torch.add(start, self.k[0], alpha=row.values[0], out=out)
+        return out if drive is None else out.add_(drive, alpha=row.drive)
+
+    def error(self) -> Tensor:
+        """The error estimate of an adaptive method."""
+        return self.sums(self.tableau.stages)
 
 
 def rms(x: Tensor) -> float:
@@ -189,8 +255,8 @@ class Integrator:
         tableau = self.method.tableau
         self.split = split_for(self.field, x)
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
-        self.stages, self.held = Stages(self.split, tableau, x), False
-        self.stage = empty_like(x)
+        self.room = empty_like(x)
+        self.stages, self.held = Stages(self.split, tableau, x, self.room), False
         self.scale, self.atol = empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
@@ -235,7 +301,7 @@ class Integrator:
             end = stop if last else t + h
             new = self._stages(t, h, x)
             last_pullback = self._evaluate(end, new, tableau.stages)
-            ratio = self.norm(self._error(x, new, h))
+            ratio = self.norm(self._error(x, new))
             if ratio <= 1.0:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
@@ -253,31 +319,29 @@ class Integrator:
                 self.h = self._next(h, ratio)
         return x
 
-    def _error(self, x: Tensor, new: Tensor, h: float) -> Tensor:
-        """``h sum_i e_i k_i / (atol + rtol max(|x|, |new|))``, in memory that the next stage takes."""
-        scale, stage = self.scale, self.stage
-        torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=stage), out=scale)
+    def _error(self, x: Tensor, new: Tensor) -> Tensor:
+        """``h sum_i e_i k_i / (atol + rtol max(|x|, |new|))``."""
+        scale = self.scale
+        torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=self.room), out=scale)
         torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
-        return self.stages.combine(self.stages.weights(h).error, stage).div_(scale)
+        return torch.div(self.stages.error(), scale, out=scale)
 
     def _new_stages(self, x: Tensor) -> None:
         """Fresh memory for the values of the next step, where pullbacks hold on to those of the last."""
         if self.held and self.split.keeps_value:
-            self.stages, self.held = Stages(self.split, self.method.tableau, x), False
+            self.stages, self.held = Stages(self.split, self.method.tableau, x, self.room), False
 
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
-        tableau, rows = self.method.tableau, self.stages.weights(h).stages
-        self.stages.begin(x)
+        tableau = self.method.tableau
+        self.stages.begin(x, h, keep=self.keep)
         if self.keep and self.first is not None:
             self.pullbacks.append(self.first)
         for i in range(1, tableau.stages):
-            # A stage's input outlives the step only where pullbacks are kept.
-            buffer = empty_like(x) if self.keep else self.stage
-            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.combine(rows[i], buffer), i)
+            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.input(i), i)
             if pullback is not None:
                 self.pullbacks.append(pullback)
-        return self.stages.combine(rows[-1], empty_like(x))
+        return self.stages.end(empty_like(x))
 
     def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
         self.stats.evaluations += 1
@@ -313,7 +377,7 @@ class Integrator:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
         # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
         # step.
-        scale, room = torch.abs(x, out=self.scale), self.stage
+        scale, room = torch.abs(x, out=self.scale), self.room
         torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
         f0 = self.split.value(x, self.stages.k[0])
         d0, d1 = (rms(torch.div(value, scale, out=room)) for value in (x, f0))
@@ -347,16 +411,14 @@ def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
 
 def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step], x: Tensor) -> Tensor:
     """The state after ``steps`` from the state x, bit for bit as it was when they were taken."""
-    split, buffer = split_for(field, x), empty_like(x)
-    stages = Stages(split, tableau, x)
+    split = split_for(field, x)
+    stages = Stages(split, tableau, x, empty_like(x))
     for step in steps:
         stats.backward_evaluations += tableau.stages
-        rows = stages.weights(step.h).stages
-        stages.begin(x)
+        stages.begin(x, step.h, keep=False)
         for i in range(tableau.stages):
-            inputs = stages.combine(rows[i], buffer) if i else x
-            split.core(step.t + tableau.c[i] * step.h, inputs, stages.k[i])
-        x = stages.combine(rows[-1], empty_like(x))
+            split.core(step.t + tableau.c[i] * step.h, stages.input(i), stages.k[i])
+        x = stages.end(empty_like(x))
     return x
 
 
@@ -388,25 +450,22 @@ def step_vjp(
         if split.index is not None and grads:
             grads[split.index].add_(cotangent, alpha=new.drive)
         return torch.mul(cotangent, new.state, out=empty_like(x)).add_(by_x)
-    # The cotangents of the stages, then that of the new state, so that those of all later ones stand together.
+    # The cotangent of the new state, then those of the stages from the last on.
     stack = empty_like(x, count + 1)
-    flat = stack.view(count + 1, -1)
-    stack[count].copy_(cotangent)
-    g = empty_like(cotangent)
-    for i in reversed(range(count)):
-        column = (*(row.values[i] for row in rows[i + 1 :]), new.values[i])
-        pullbacks[i](combine(flat[i + 1 :], column, g), grads, stack[i])
+    stack[0].copy_(cotangent)
+    rows.reverse()
+    terms = [(new.values[i], *(row.values[i] for row in rows[: count - 1 - i])) for i in reversed(range(count))]
+    terms.append((new.state, *(row.state for row in rows)))
+    sums = Sums(stack, terms, Sums.begun_for(x, count + 1), empty_like(x))
+    for j, pullback in enumerate(reversed(pullbacks)):
+        pullback(sums(j), grads, stack[j + 1])
     if split.index is not None and grads:
-        grads[split.index].add_(combine(flat, tuple(row.drive for row in (*rows, new)), g))
-    return combine(flat, tuple(row.state for row in (*rows, new)), g)
+        sums.add(grads[split.index], (new.drive, *(row.drive for row in rows)))
+    return sums(count)
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
-    stages, pullbacks = Stages(split, tableau, x), []
-    rows = stages.weights(step.h).stages
+    stages, core = Stages(split, tableau, x), split.core
     stats.backward_evaluations += tableau.stages
-    stages.begin(x)
-    for i in range(tableau.stages):
-        inputs = stages.combine(rows[i], empty_like(x)) if i else x
-        pullbacks.append(split.core.vjp(step.t + tableau.c[i] * step.h, inputs, stages.k[i])[1])
-    return pullbacks
+    stages.begin(x, step.h, keep=True)
+    return [core.vjp(step.t + c * step.h, stages.input(i), stages.k[i])[1] for i, c in enumerate(tableau.c)]

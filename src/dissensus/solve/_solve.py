@@ -240,7 +240,7 @@ class _Discrete(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
         _, *parameters = ctx.saved_tensors
-        grads = [torch.zeros_like(p) for p in parameters]
+        grads = [torch.zeros_like(p, memory_format=torch.contiguous_format) for p in parameters]
         pending = dict(zip(plan.stops, cotangents, strict=True))
         total: Tensor | None = None
         parts = plan.field, plan.method.tableau, plan.stats
