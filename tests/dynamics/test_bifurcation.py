@@ -304,7 +304,7 @@ def test_command_draws_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[
         "bifurcation.png",
         "bifurcation.svg",
         "branches.csv",
-        "opinions.csv",
+        "panels.csv",
     }
     assert (tmp_path / "bifurcation.png").stat().st_size > 50_000
     picture = (tmp_path / "bifurcation.svg").read_text()

@@ -3,7 +3,7 @@
 The upper diagram is without input, a pitchfork at the critical attention u*; the lower one, its unfolding, with a share
 of the initial opinions as input. Beside them four simulations from the same initial opinions: (a) less attention
 than u*, (b) more, (c) u* itself, (d) u* with the input. The defaults draw the figure on nonlinear opinion dynamics of
-"Resolving Oversmoothing with Opinion Dissensus". With -o FOLDER: picture, branches and opinions as tables.
+"Resolving Oversmoothing with Opinion Dissensus". With -o FOLDER: the picture, and as tables branches and panels.
 """
 
 import argparse
@@ -80,7 +80,7 @@ class _Run:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
-    pictures, tables = outputs(args.output, "bifurcation", ["branches", "opinions"])
+    pictures, tables = outputs(args.output, "bifurcation", ["branches", "panels"])
     need_matplotlib(pictures)
     _check(args)
     from scipy.sparse.csgraph import connected_components
@@ -119,8 +119,8 @@ def run(args: argparse.Namespace) -> int:
         _draw(args, pictures, diagrams, runs, matrix)
     if "branches" in tables:
         write_csv(tables["branches"], _BRANCH_COLUMNS, _branch_rows(diagrams))
-    if "opinions" in tables:
-        write_csv(tables["opinions"], ("panel", "time", "agent", "opinion"), _opinion_rows(runs))
+    if "panels" in tables:
+        write_csv(tables["panels"], ("panel", "time", "agent", "opinion"), _opinion_rows(runs))
     files = [str(path) for path in (*pictures, *tables.values())]
     if args.json:
         print(json.dumps({**_answer(args, diagrams, runs, start), "files": files}))
