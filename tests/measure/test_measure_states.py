@@ -107,6 +107,21 @@ def test_energy_of_one_undirected_edge_counts_both_directions():
     assert measure.dirichlet_energy(x, edge_index, relative=True).item() == 1.0
 
 
+def test_weights_count_edges_more_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 5, 3, generator=generator)
+    edge_index = torch.tensor([[0, 1, 2, 3, 3], [1, 2, 4, 0, 3]])
+    weight = torch.tensor([0.5, 2.0, 0.0, -1.0, 7.0])
+    gaps = (x[:, edge_index[0]] - x[:, edge_index[1]]).square().sum(-1)
+    torch.testing.assert_close(measure.dirichlet_energy(x, edge_index, weight), (gaps * weight).sum(-1) / 5)
+    monkeypatch.setattr("dissensus.measure._edges._CHUNK", 12)  # two edges at a time
+    torch.testing.assert_close(measure.dirichlet_energy(x, edge_index, weight), (gaps * weight).sum(-1) / 5)
+    thrice = measure.dirichlet_energy(x, edge_index, torch.full((5,), 3.0), relative=True)
+    torch.testing.assert_close(thrice, 3 * measure.dirichlet_energy(x, edge_index, relative=True))
+    with pytest.raises(InputError, match="one weight for each of the 5 edges"):
+        measure.dirichlet_energy(x, edge_index, weight[:4])
+
+
 def test_energy_is_accurate_next_to_consensus():
     x = torch.full((9, 3), 0.1, dtype=torch.float64)
     x[4, 1] += 1e-12

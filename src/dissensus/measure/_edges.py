@@ -1,10 +1,12 @@
 """Measures of how much a state differs along the edges of its graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import torch
 from torch import Tensor
 
+from dissensus.errors import InputError
 from dissensus.graph import check_edge_index
 from dissensus.measure._checks import check_state, scaled, where_finite
 
@@ -12,14 +14,20 @@ from dissensus.measure._checks import check_state, scaled, where_finite
 _CHUNK = 2**20
 
 
+def _chunk(x: Tensor) -> int:
+    """So few edges that gathering the rows of ``x`` for them needs little memory."""
+    return max(1, _CHUNK // max(1, x.numel() // x.size(-2)))
+
+
 def _chunks(x: Tensor, edge_index: Tensor) -> Iterator[Tensor]:
-    """``edge_index`` in pieces so small that gathering the rows of ``x`` for one of them needs little memory."""
-    per_edge = x.numel() // x.size(-2)
-    yield from edge_index.split(max(1, _CHUNK // max(1, per_edge)), dim=1)
+    """``edge_index`` in small pieces."""
+    yield from edge_index.split(_chunk(x), dim=1)
 
 
-def dirichlet_energy(x: Tensor, edge_index: Tensor, *, relative: bool = False) -> Tensor:
-    r"""Dirichlet energy :math:`E(X) = \frac1n \sum_i \sum_{j \in N(i)} \|x_i - x_j\|_2^2`.
+def dirichlet_energy(
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *, relative: bool = False
+) -> Tensor:
+    r"""Dirichlet energy :math:`E(X) = \frac1n \sum_i \sum_{j \in N(i)} w_{ij} \|x_i - x_j\|_2^2`.
 
     Every directed edge counts once, so an undirected edge stored in both directions counts twice, as in the double sum.
     Differences are taken row by row in double precision, so the value is accurate near consensus as well.
@@ -27,20 +35,30 @@ def dirichlet_energy(x: Tensor, edge_index: Tensor, *, relative: bool = False) -
     Args:
         x: state ``[..., n, channels]``; leading dimensions, such as the steps of a trajectory, are kept.
         edge_index: edges ``[2, edges]``.
+        edge_weight: w of each edge, ``[edges]``; one where absent.
         relative: divide by the squared Frobenius norm, :math:`E(X) / \|X\|_F^2`. This does not depend on the scale of
             the state, so it also shows oversmoothing in a state that grows. It is 0 for a zero state. Times n it is the
             Rayleigh quotient of the graph's Laplacian (twice that if edges are stored in both directions).
 
     Returns:
-        Energy ``[...]`` in the dtype of ``x``; differentiable in ``x``. Without edges it is 0.
+        Energy ``[...]`` in the dtype of ``x``; differentiable in ``x`` and in the weights. Without edges it is 0.
     """
     nodes = check_state(x).size(-2)
     check_edge_index(edge_index, nodes)
+    weights: Iterable[Tensor | None] = repeat(None)
+    if edge_weight is not None:
+        if edge_weight.shape != edge_index.shape[1:]:
+            shape = list(edge_weight.shape)
+            raise InputError(
+                f"edge_weight has shape {shape}: give one weight for each of the {edge_index.size(1)} edges"
+            )
+        weights = edge_weight.double().split(_chunk(x))
     state = scaled(x) if relative else x
     total = x.new_zeros(x.shape[:-2], dtype=torch.float64)
-    for source, target in _chunks(state, edge_index):
+    for (source, target), weight in zip(_chunks(state, edge_index), weights, strict=False):
         difference = state.index_select(-2, target).double() - state.index_select(-2, source).double()
-        total = total + difference.square().sum((-2, -1))
+        squares = difference.square().sum(-1)
+        total = total + (squares if weight is None else squares * weight).sum(-1)
     if relative:
         norm = state.square().sum((-2, -1))
         # Written so that an undefined norm stays undefined: only an exact zero is replaced.
