@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# A state with more bytes does not stay in the cache.
+CACHED = 2**23
 # Bytes from which on a block is kept; the C library does so with smaller ones.
 LEAST = 2**22
 # Bytes that may lie unused.

@@ -36,8 +36,8 @@ def stochastic_field(source: Tensor | float, u_share: float = 1.0, d: float = 1.
 
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products made of a row or two at a time, as those of large graphs are of more."""
-    for name in ("_CACHED", "_PIECE", "_HELD"):
-        monkeypatch.setattr(_pattern, name, 0 if name == "_CACHED" else 5 * 4 * K)
+    for name in ("CACHED", "_PIECE", "_HELD"):
+        monkeypatch.setattr(_pattern, name, 0 if name == "CACHED" else 5 * 4 * K)
 
 
 @pytest.fixture(params=["loops", "no loops", "fallback", "pieces"])

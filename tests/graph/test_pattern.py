@@ -100,7 +100,7 @@ def test_product_may_write_to_what_it_adds(path: str) -> None:
 @pytest.fixture(params=[1, 7, 40, 10**6])
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """No factor fits in the cache; so many rows and entries, of 12 bytes, in a piece."""
-    for name, value in (("_CACHED", 0), ("_PIECE", 12 * request.param), ("_HELD", 12 * request.param)):
+    for name, value in (("CACHED", 0), ("_PIECE", 12 * request.param), ("_HELD", 12 * request.param)):
         monkeypatch.setattr(_pattern, name, value)
     return int(request.param)
 

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dissensus._memory import empty_like
+from dissensus._memory import CACHED, empty_like
 
 _INT32_MAX = 2**31 - 1
 _MKL = torch.backends.mkl.is_available()
 # Numbers in a vector register of most CPUs, in single precision.
 _LANES = 8
-# A dense factor with more bytes does not stay in the cache, and products with it are made in pieces.
-_CACHED = 2**23
 # Bytes of a piece: of the rows that it takes and gives, and, where it takes them twice, of those that it holds between.
 _PIECE, _HELD = 2**25, 2**22
 
@@ -251,7 +249,7 @@ def bags_serve(x: Tensor) -> bool:
 
 def in_pieces(pattern: Pattern, x: Tensor) -> bool:
     """Whether products with a dense factor such as x come in several pieces, as it exceeds the cache."""
-    return pattern.fast and x.device.type == "cpu" and x.numel() * x.element_size() > _CACHED
+    return pattern.fast and x.device.type == "cpu" and x.numel() * x.element_size() > CACHED
 
 
 def _width(x: Tensor) -> int:

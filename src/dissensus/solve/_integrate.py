@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dissensus._memory import empty_like
+from dissensus._memory import CACHED, empty_like
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
 from dissensus.solve._tableau import Tableau, Weights
@@ -26,8 +26,6 @@ Norm = Callable[[Tensor], float]
 _MOST = 10.0
 # A step aims at this share of the longest that the tolerance seems to allow.
 _SAFETY = 0.9
-# Bytes of a state up to which it stays in the cache.
-_CACHED = 2**23
 # How much of a step a mesh has to spare: the fewer and longer its steps, the less sure are their errors.
 _SPARE = 0.2
 
@@ -77,7 +75,8 @@ class Sums:
         stack: [terms, *shape]
         rows: the weights, a tuple each.
         begun: memory for the sums of the later half, :meth:`begun_for`; None sums every row by itself.
-        spare: memory for a sum that is needed only until the next; fresh memory if None.
+        spare: memory for a sum that is needed only until the next, where there is none in ``begun``; None if all sums
+            outlive the next, and need memory of their own.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Sums:
     @staticmethod
     def begun_for(x: Tensor, rows: int) -> Tensor | None:
         """Memory for the sums of the later half of so many rows; None where states such as x are large."""
-        return empty_like(x, rows - rows // 2) if x.numel() * x.element_size() <= _CACHED and rows > 2 else None
+        return empty_like(x, rows - rows // 2) if x.numel() * x.element_size() <= CACHED and rows > 2 else None
 
     def __call__(self, i: int, out: Tensor | None = None) -> Tensor:
         """The sum of row i, in ``out`` where given; to be asked for from the first row to the last."""
@@ -115,7 +114,10 @@ class Sums:
         total.view(1, -1).addmm_(self._weights(weights), self.flat[: len(weights)])
 
     def _room(self) -> Tensor:
-        return empty_like(self.stack[0]) if self.spare is None else self.spare
+        if self.spare is None:
+            return empty_like(self.stack[0])
+        # What the later rows will be begun in is free until then.
+        return self.spare if self.begun is None else self.begun[-1]
 
     def _weights(self, *rows: tuple[float, ...]) -> Tensor:
         return _matrix(rows, self.stack.dtype, self.stack.device)
