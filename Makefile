@@ -17,7 +17,7 @@ JOBS   ?= 2
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
+$(VENV)/.core: pyproject.toml setup.py src/dissensus/_kernels.c | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@

@@ -9,8 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# A state with more bytes does not stay in the cache.
-CACHED = 2**23
 # Bytes from which on a block is kept; the C library does so with smaller ones.
 LEAST = 2**22
 # Bytes that may lie unused.
@@ -30,6 +28,8 @@ def empty_like(x: Tensor, count: int | None = None, *, rows: int | None = None) 
     On a CPU the memory of a large one is that of an earlier one of about the size whose last user, views included, is
     gone.
     """
+    if count is None and rows is None and (x.nbytes < LEAST or not x.is_cpu):
+        return torch.empty_like(x, memory_format=torch.contiguous_format, requires_grad=False)
     shape = (*(() if count is None else (count,)), *(x.shape if rows is None else (rows, *x.shape[1:])))
     size = math.prod(shape) * x.element_size()
     if size < LEAST or x.device.type != "cpu":

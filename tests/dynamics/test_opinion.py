@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
+from dissensus import _native
 from dissensus.dynamics import SATURATIONS, Opinion, critical_attention, saturation
 from dissensus.errors import InputError
 from dissensus.graph import Pattern, _pattern, build, row_softmax
@@ -34,19 +35,11 @@ def stochastic_field(source: Tensor | float, u_share: float = 1.0, d: float = 1.
     return Opinion(pattern, values, options, source, damping=d, attention=u, self_reinforcement=alpha)
 
 
-def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products made of a row or two at a time, as those of large graphs are of more."""
-    for name in ("CACHED", "_PIECE", "_HELD"):
-        monkeypatch.setattr(_pattern, name, 0 if name == "CACHED" else 5 * 4 * K)
-
-
-@pytest.fixture(params=["loops", "no loops", "fallback", "pieces"])
+@pytest.fixture(params=["loops", "no loops", "fallback"])
 def pattern(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pattern:
-    """With the whole diagonal, without, without MKL, and in pieces."""
+    """With the whole diagonal, without, and without MKL."""
     if request.param == "fallback":
         monkeypatch.setattr(_pattern, "_MKL", False)
-    if request.param == "pieces":
-        in_pieces(monkeypatch)
     return make_pattern(request.param == "loops")
 
 
@@ -88,14 +81,14 @@ def test_float32_agrees_with_float64(name: str) -> None:
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "gelu"])
 @pytest.mark.parametrize("given_memory", [True, False])
 def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, given_memory: bool) -> None:
-    # In single precision plain fields take a path of few calls.
+    # In single precision plain fields are one kernel where there is one.
     pattern, *parameters = stochastic()
     x, g = normal(N, K, seed=2), normal(N, K, seed=4)
     found = []
     for dtype in (torch.float64, torch.float32):
         tensors = [p.to(dtype).requires_grad_() for p in (*parameters, normal(N, K, seed=3))]
         field = Opinion(pattern, *tensors, damping=0.7, attention=0.3, self_reinforcement=alpha, saturation=name)
-        assert field._lean == (dtype == torch.float32 and name != "gelu")
+        assert field._fused == (name == "sigmoid" or (dtype == torch.float32 and name == "tanh"))
         for part in (field, field.split.core):
             grads = [torch.zeros_like(p) for p in field.parameters]
             room = [torch.empty(N, K, dtype=dtype) if given_memory else None for _ in range(2)]
@@ -223,7 +216,7 @@ def test_gradients_of_the_sigmoid_form_of_tanh(kind: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("kind", TENSORS)
 @pytest.mark.parametrize("self_loops", [True, False])
-def test_pieces_in_single_precision(kind: str, self_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_agree_with_torch(kind: str, self_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = make_pattern(self_loops)
     given = parts(**TENSORS[kind]) | {"values": normal(pattern.entries)}
     single = {k: v.float().requires_grad_() if isinstance(v, Tensor) else v for k, v in given.items()}
@@ -235,10 +228,9 @@ def test_pieces_in_single_precision(kind: str, self_loops: bool, monkeypatch: py
         value, pullback = field.vjp(0.0, x)
         return [value, field(0.0, x), pullback(g, grads, None), pullback(g, (), torch.empty_like(g)), *grads]
 
-    whole = everything()
-    in_pieces(monkeypatch)
-    assert len(pattern.T.pieces(5)) > 2
-    for one, other in zip(whole, everything(), strict=True):
+    kernels = everything()
+    monkeypatch.setattr(_native, "_library", None)
+    for one, other in zip(kernels, everything(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 

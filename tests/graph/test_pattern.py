@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
+from dissensus import _native
 from dissensus.graph import (
     Pattern,
     _pattern,
@@ -10,11 +11,10 @@ from dissensus.graph import (
     inner,
     product,
     product_vjp,
-    products,
-    products_vjp,
     row_normalize,
     row_softmax,
     row_sums,
+    saturated_product,
     sddmm,
     spmm,
 )
@@ -37,9 +37,14 @@ def normal(*shape: int, seed: int = 1, grad: bool = False) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_(grad)
 
 
-@pytest.fixture(params=["fast", "fallback"])
+@pytest.fixture(params=["kernels", "fast", "fallback"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The kernels of MKL, and what stands in for them."""
+    """The package's own kernels, those of torch with MKL, and what stands in for them."""
+    if request.param == "kernels":
+        if _native._library is None:
+            pytest.skip("built without its kernels")
+        return "kernels"
+    monkeypatch.setattr(_native, "_library", None)
     if request.param == "fallback":
         monkeypatch.setattr(_pattern, "_MKL", False)
     elif not _pattern._MKL:
@@ -70,7 +75,7 @@ def test_repr_says_size() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_products_equal_dense(path: str, dtype: torch.dtype) -> None:
     pattern, values, dense = make()
-    assert pattern.fast == (path == "fast")
+    assert pattern.fast == (path != "fallback")
     values, dense, x, a = values.to(dtype), dense.to(dtype), normal(4, 3).to(dtype), normal(5, 3, seed=2).to(dtype)
     torch.testing.assert_close(product(pattern, values, x), dense @ x)
     torch.testing.assert_close(product(pattern, values, x, add=a), dense @ x + a)
@@ -97,66 +102,84 @@ def test_product_may_write_to_what_it_adds(path: str) -> None:
     torch.testing.assert_close(product(pattern, values, x, add=a, out=a), expected)
 
 
-@pytest.fixture(params=[1, 7, 40, 10**6])
-def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """No factor fits in the cache; so many rows and entries, of 12 bytes, in a piece."""
-    for name, value in (("CACHED", 0), ("_PIECE", 12 * request.param), ("_HELD", 12 * request.param)):
-        monkeypatch.setattr(_pattern, name, value)
-    return int(request.param)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("channels", [1, 3, 16, 33, 80, 128, 150, 260])
+def test_products_and_cotangents_of_any_width(path: str, channels: int, dtype: torch.dtype) -> None:
+    pattern, values, dense = make(30, 20)
+    # The last rows are empty.
+    pattern, dense = Pattern(pattern.row, pattern.col, (40, 20)), torch.nn.functional.pad(dense, (0, 0, 0, 10))
+    values, dense = values.to(dtype), dense.to(dtype)
+    x, b, a, g = (normal(n, channels, seed=i).to(dtype) for i, n in enumerate((20, 20, 40, 40)))
+    torch.testing.assert_close(product(pattern, values, x), dense @ x)
+    torch.testing.assert_close(product(pattern, values, x, add=a, scale=-2.0), -2.0 * (dense @ x + a))
+
+    values_t, out = pattern.transposed(values), torch.empty_like(x)
+    expected = (g @ x.T)[pattern.row, pattern.col]
+    for add, scale in ((None, 1.0), (b, 1.0), (None, 3.0), (b, 3.0)):
+        by_values = torch.ones_like(values)
+        assert product_vjp(pattern, values_t, x, g, by_values, add=add, scale=scale, out=out) is out
+        torch.testing.assert_close(out, scale * (dense.T @ g + (0.0 if add is None else add)))
+        torch.testing.assert_close(by_values, 1.0 + scale * expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(product_vjp(pattern, values_t, x, g, None, add=add, scale=scale), out)
+        torch.testing.assert_close(product_vjp(pattern, values_t, x, g, by_values, add=add, scale=scale), out)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_products_in_pieces(path: str, piece: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("channels", [5, 80, 130])
+@pytest.mark.parametrize("own", [0.0, -0.7])
+@pytest.mark.parametrize("added", [False, True])
+def test_saturated_product(path: str, channels: int, own: float, added: bool, dtype: torch.dtype) -> None:
     pattern, values, dense = make(30, 20)
-    # The last rows are empty, and with them the last pieces.
-    pattern, dense = Pattern(pattern.row, pattern.col, (40, 20)), torch.nn.functional.pad(dense, (0, 0, 0, 10))
-    values, dense, x, a, g = (v.to(dtype) for v in (values, dense, normal(20, 3), normal(40, 3), normal(40, 3, seed=3)))
-    torch.testing.assert_close(product(pattern, values, x), dense @ x)
-    torch.testing.assert_close(product(pattern, values, x, add=a), dense @ x + a)
-    parts = list(products(pattern, values, x, add=a))
-    assert (len(parts) > 1) == (path == "fast" and piece < 1000)
-    torch.testing.assert_close(torch.cat([part for _, part in parts]), dense @ x + a)
-    torch.testing.assert_close(torch.cat([a[rows] for rows, _ in parts]), a)
-
-    values_t, b = pattern.transposed(values), normal(20, 3, seed=4).to(dtype)
-    by_values = torch.ones_like(values)
-    expected = 1.0 + (g @ x.T)[pattern.row, pattern.col]
-    out = torch.empty_like(x)
-    assert product_vjp(pattern, values_t, x, g, by_values, out=out) is out
-    torch.testing.assert_close(out, dense.T @ g)
-    torch.testing.assert_close(by_values, expected)
-    torch.testing.assert_close(product_vjp(pattern, values_t, x, g, None), dense.T @ g)
-    by_values = torch.ones_like(values)
-    torch.testing.assert_close(product_vjp(pattern, values_t, x, g, by_values), dense.T @ g)
-    torch.testing.assert_close(by_values, expected)
-    by_values = torch.ones_like(values)
-    parts = list(products_vjp(pattern, values_t, x, g, by_values, add=b))
-    torch.testing.assert_close(torch.cat([part for _, part in parts]), dense.T @ g + b)
-    torch.testing.assert_close(by_values, expected)
-    by_values = torch.ones_like(values)
-    parts = list(products_vjp(pattern, values_t, x, g, by_values, add=b, scale=3.0))
-    torch.testing.assert_close(torch.cat([part for _, part in parts]), 3.0 * (dense.T @ g + b))
-    torch.testing.assert_close(by_values, 1.0 + 3.0 * (expected - 1.0))
+    values, dense = 9.0 * values.to(dtype), 9.0 * dense.to(dtype)
+    x, state, source, add = (normal(n, channels, seed=i).to(dtype) for i, n in enumerate((20, 30, 30, 30)))
+    expected = torch.sigmoid(dense @ x + own * state + (add if added else 0.0))
+    out, into = torch.empty_like(state), torch.empty_like(state)
+    given = {"state": state, "own": own, "add": add if added else None}
+    saturated_product(pattern, values, x, out=out, **given)
+    torch.testing.assert_close(out, expected)
+    saturated_product(pattern, values, x, out=out.zero_(), **given, value=(2.0, 0.3, source, into))
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(into, 2.0 * expected + source - 0.3 * state)
+    saturated_product(pattern, values, x, out=out, **given, value=(2.0, 0.3, source, out))  # in the same memory
+    torch.testing.assert_close(out, into)
 
 
-def test_pieces_cover_the_rows() -> None:
-    pattern, _, _ = make(30, 20)
-    for size in (0, 1, 5, 64, 10**6):
-        pieces = pattern.pieces(size)
-        assert pieces is pattern.pieces(size)
-        assert [i for piece in pieces for i in range(30)[piece.rows]] == list(range(30))
-        assert [e for piece in pieces for e in range(pattern.entries)[piece.entries]] == list(range(pattern.entries))
-        for piece in pieces:
-            assert piece.rows.start < piece.rows.stop
-            assert torch.equal(piece.pattern.row + piece.rows.start, pattern.row[piece.entries])
-            assert torch.equal(piece.pattern.col, pattern.col[piece.entries])
-            assert torch.equal(piece.near.rowptr, piece.pattern.rowptr)
-    assert len(pattern.pieces(10**6)) == 1
-    entries = torch.arange(pattern.entries)
-    assert torch.equal(pattern.transposed(entries)[pattern.transposed_back], entries)
+def test_sigmoid_from_end_to_end(path: str) -> None:
+    # On a graph of single nodes the product is the factor itself.
+    z = torch.cat([torch.linspace(-110.0, 110.0, 20_001), torch.tensor([-torch.inf, torch.inf, torch.nan, -0.0])])
+    loops = torch.arange(len(z))
+    pattern, one, out = Pattern(loops, loops, (len(z), len(z))), torch.ones(len(z)), torch.empty(len(z), 1)
+    saturated_product(pattern, one, z.view(-1, 1), state=torch.zeros(len(z), 1), own=0.0, out=out)
+    exact = torch.sigmoid(z.double())
+    torch.testing.assert_close(out.view(-1).double(), exact, rtol=4e-7, atol=1e-37, equal_nan=True)
 
 
-def test_bags_agree_with_the_product_of_the_library() -> None:
+def test_results_do_not_depend_on_the_number_of_threads(path: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    pattern = build(torch.randint(300, (2, 3000), generator=generator), 300).pattern
+    values, x, g = (torch.randn(*n, generator=generator) for n in ((pattern.entries,), (300, 80), (300, 80)))
+    results, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            by_values = torch.zeros_like(values)
+            results.append((product(pattern, values, x), product_vjp(pattern, values, x, g, by_values), by_values))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("wrong", ["values", "x", "add", "out"])
+def test_wrong_shapes_are_errors(path: str, wrong: str) -> None:
+    pattern, values, _ = make()
+    given = {"values": values.float(), "x": torch.ones(4, 16), "add": torch.ones(5, 16), "out": torch.ones(5, 16)}
+    given[wrong] = given[wrong][:-1]
+    with pytest.raises((RuntimeError, IndexError)):
+        product(pattern, given.pop("values"), given.pop("x"), **given)
+
+
+def test_products_agree_with_the_library(path: str) -> None:
     generator = torch.Generator().manual_seed(0)
     graph = build(torch.randint(300, (2, 3000), generator=generator), 300)
     values, x = torch.randn(graph.pattern.entries, generator=generator), torch.randn(300, 80, generator=generator)

@@ -22,7 +22,7 @@ from dissensus.solve import (
     has_fixed_steps,
     solve,
 )
-from dissensus.solve._integrate import Integrator, Method, Sums, equal_mesh
+from dissensus.solve._integrate import Integrator, Method, equal_mesh
 from dissensus.solve._tableau import DOPRI5, TABLEAUS, Tableau
 
 X0 = torch.tensor([[1.0, -0.5], [0.3, 2.0]], dtype=torch.float64)
@@ -358,30 +358,6 @@ def test_check_options_lets_good_ones_pass() -> None:
 def test_a_field_of_another_shape_is_refused() -> None:
     with pytest.raises(InputError, match=r"\[2, 2\] to one of \[2, 1\]"):
         solve(lambda t, x: x.mean(1, keepdim=True), X0, 1.0)
-
-
-@pytest.mark.parametrize("shape", [(6, 4), (7, 5), (600, 1000), (601, 999)])
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("together", [True, False])
-def test_sums_are_the_same_together_or_one_by_one(shape: tuple[int, int], threads: int, together: bool) -> None:
-    stack = torch.randn(8, *shape, generator=torch.Generator().manual_seed(0))
-    weights = (0.5, -2.0, 0.25, 1.5, -0.3, 0.1, 3.0, -1.0)
-    rows = [weights[::-1][: i + 2] for i in range(7)]
-    expected = [sum(w * v for w, v in zip(row, stack[: len(row)], strict=True)) for row in rows]
-    filled = torch.full_like(stack, torch.nan)
-    sums = Sums(filled, rows, Sums.begun_for(stack[0], len(rows)) if together else None)
-    total, out, before = torch.ones(shape), torch.empty(shape), torch.get_num_threads()
-    filled[:1] = stack[:1]
-    try:
-        torch.set_num_threads(threads)
-        for i, value in enumerate(expected):
-            filled[i + 1] = stack[i + 1]  # the last term of a row is there only once the row before it is summed
-            torch.testing.assert_close(sums(i, out if i == 5 else None), value)
-        sums.add(total, weights)
-    finally:
-        torch.set_num_threads(before)
-    torch.testing.assert_close(out, expected[5])
-    torch.testing.assert_close(total, 1.0 + sum(w * v for w, v in zip(weights, stack, strict=True)))
 
 
 def test_an_equal_mesh_by_hand() -> None:

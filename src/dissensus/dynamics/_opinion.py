@@ -10,8 +10,8 @@ from torch import Tensor
 from dissensus._memory import empty_like
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
-from dissensus.graph import Pattern, bags_serve, in_pieces, inner, products, products_vjp
-from dissensus.solve import Core, Field, Pullback, Split
+from dissensus.graph import Pattern, product, product_vjp, saturated_product
+from dissensus.solve import Core, Cotangent, Field, Pullback, Split
 
 # The parameters, where they are tensors.
 _NAMES = ("values", "options", "source", "damping", "attention", "self_reinforcement")
@@ -80,18 +80,16 @@ class Opinion(Field):
         self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
         self._given = named
         self._y = torch.empty(0)
-        self._gained: tuple[float, Tensor] | None = None
-        self._summed: tuple[Tensor, Tensor] | None = None
-        # Nothing but the four products, the saturation and numbers: see `_lean_vjp`.
-        self._lean = (
-            self.has_diagonal
-            and isinstance(self.attention, float)
+        # A sigmoid of the product and numbers: the saturation and the affine terms are part of one kernel.
+        self._fused = (
+            isinstance(self.attention, float)
             and isinstance(self.own, float)
-            and isinstance(options, Tensor)
-            and not sizes
-            and self.saturation.kernel in _WRITES
-            and pattern.fast
-            and bags_serve(values)
+            and self.saturation.kernel is torch.sigmoid
+        )
+        self._affine = (
+            (self.saturation.outer, self.damping, self.source)
+            if isinstance(self.damping, float) and isinstance(self.source, Tensor)
+            else None
         )
         learned = (name for name, p in zip(_NAMES, named, strict=True) if isinstance(p, Tensor))
         self._place = {
@@ -106,19 +104,16 @@ class Opinion(Field):
             return Split(self)
         # A pullback holds input and mixed input of a stage, and its share of the stack of a step.
         core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.5)
-        return Split(
-            core, self.saturation.outer, self.damping, self.source, self._place.get("source"), keeps_value=True
-        )
+        return Split(core, self.saturation.outer, self.damping, self.source, self._place.get("source"), True, True)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        # The argument, the saturation and the value pass through the same memory.
-        k = self.saturated(x, out)
-        return self._value(x, k, k)
+        # The saturation and the value pass through the same memory.
+        value = empty_like(x) if out is None else out
+        return self._evaluate(x, self._room(x), value, value=value)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        if self._lean and not in_pieces(self.pattern, x) and isinstance(self.damping, float):
-            return self._lean_vjp(x, out, self.saturation.outer, self.damping)
-        k, pull = self.saturated_vjp(x, gain=self.saturation.outer)
+        value = empty_like(x) if out is None else out
+        _, pull = self.saturated_vjp(x, gain=self.saturation.outer, value=value)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
@@ -128,113 +123,83 @@ class Opinion(Field):
                 return by_x.addcmul_(self.damping, g, value=-1.0)
             return by_x.add_(g, alpha=-self.damping)
 
-        return self._value(x, k, out), pullback
+        return value, pullback
 
     def saturated(self, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The saturation's kernel K of its argument, all of the field but its affine terms."""
-        if self._y.shape != x.shape:
-            self._y = empty_like(x)
-        return self._saturate(x, self._y, empty_like(x) if out is None else out)
+        return self._evaluate(x, self._room(x), empty_like(x) if out is None else out)
 
-    def saturated_vjp(self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0) -> tuple[Tensor, Pullback]:
-        """K, and the pullback of ``gain K``, which holds on to K."""
-        if self._lean and not in_pieces(self.pattern, x):
-            return self._lean_vjp(x, out, gain)
+    def saturated_vjp(
+        self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0, value: Tensor | None = None
+    ) -> tuple[Tensor, Pullback]:
+        """K, and the pullback of ``gain K``, which holds on to K; with ``value`` the field's value is written there."""
         attention = self.attention if isinstance(self.attention, Tensor) else None
         y = empty_like(x)
         z = empty_like(x) if attention is not None or self.saturation.keeps_argument else None
-        k = self._saturate(x, y, empty_like(x) if out is None else out, z)
+        k = self._evaluate(x, y, empty_like(x) if out is None else out, argument=z, value=value)
 
-        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            # h = g K'(u z)
-            argument = z if z is None or attention is None else z * attention
-            h = self.saturation.pull(g, k, argument, empty_like(g))
+        def pullback(g: Tensor | Cotangent, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_x = empty_like(x) if out is None else out
+            # h = g K'(u z), which shares its memory with x' unless it is needed at the end
+            room = by_x if self._fused and not self.own else empty_like(x)
+            if isinstance(g, Cotangent) and self._fused:
+                h = g.through_sigmoid(k, room)
+            else:
+                argument = z if z is None or attention is None else z * attention
+                h = self.saturation.pull(g.tensor() if isinstance(g, Cotangent) else g, k, argument, room)
             scaled = h if attention is None else h * attention
-            by_x = empty_like(g) if out is None else out
+            # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
             by_values, by_options = self._of("values", grads), self._of("options", grads)
             add = None if self.has_diagonal else scaled
-            # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
-            parts = products_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add, scale=gain)
-            if self.mixing.sizes:
-                parts = iter([(slice(None), torch.cat([part for _, part in parts]))])
-            for rows, q in parts:
-                if by_options is not None:
-                    self.mixing.add_gradient(x[rows], q, by_options)
-                self.mixing.apply_transposed(q, by_x[rows])
-                self._add_own(by_x[rows], scaled, rows, gain)
+            q = product_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add, scale=gain)
+            if by_options is not None:
+                self.mixing.add_gradient(x, q, by_options)
             if grads:
                 self._add_coefficients(grads, x, h, scaled, z, gain)
+            self.mixing.apply_transposed(q, by_x)
+            self._add_own(by_x, scaled, gain)
             return by_x
 
         return k, pullback
 
-    def _lean_vjp(
-        self, x: Tensor, out: Tensor | None, gain: float, damping: float | None = None
-    ) -> tuple[Tensor, Pullback]:
-        """:meth:`saturated_vjp`, or with ``damping`` the whole :meth:`vjp`, in as few calls and as little memory as can
-        be: while a state is in the cache, a call costs as much as a pass over it, and what leaves the cache more."""
-        pattern, mixing, pull, own = self.pattern, self.mixing, self.saturation.pull, self.own
-        assert isinstance(own, float)
-        # y = X (A_o + I)',  z = (A_a + I) y + (alpha - 1) X, both with the folded factor
-        y = torch.mm(x, mixing.forward)
-        z = pattern.bags(self.communication, y)
-        if own:
-            z.add_(x, alpha=own)
-        k = self._kernel(z, z if out is None or damping is not None else out)
+    def _room(self, x: Tensor) -> Tensor:
+        """Memory that every evaluation without a pullback uses anew."""
+        if self._y.shape != x.shape:
+            self._y = empty_like(x)
+        return self._y
 
-        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_values, by_options = self._of("values", grads), self._of("options", grads)
-            by_x = torch.empty_like(g) if out is None else out
-            # h = g K'(z),  q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h; h and x' share their memory
-            # unless h is needed at the end
-            h = pull(g, k, None, torch.empty_like(g) if own else by_x)
-            if by_values is not None:
-                inner(pattern, h, y, scale=gain, out=self._as_matrix(by_values))
-            q = pattern.T.bags(self._scaled(gain), h)
-            if by_options is not None:
-                by_options.addmm_(q.t(), x, alpha=mixing.factor)
-            torch.mm(q, mixing.backward, out=by_x)
-            if own:
-                by_x.add_(h, alpha=gain * own)
-            if damping is not None:
-                if grads:
-                    self._add_affine(grads, g, x)
-                by_x.add_(g, alpha=-damping)
-            return by_x
-
-        return k if damping is None else self._value(x, k, out), pullback
-
-    def _scaled(self, gain: float) -> Tensor:
-        """The entries of ``gain (A_a + I)'``, kept for the next evaluation."""
-        if self._gained is None or self._gained[0] != gain:
-            self._gained = gain, gain * self.communication_t
-        return self._gained[1]
-
-    def _as_matrix(self, by_values: Tensor) -> Tensor:
-        """Gradients of the values as a matrix, kept for as long as they are the same."""
-        if self._summed is None or self._summed[0] is not by_values:
-            self._summed = by_values, self.pattern.matrix(by_values)
-        return self._summed[1]
-
-    def _saturate(self, x: Tensor, y: Tensor, k: Tensor, argument: Tensor | None = None) -> Tensor:
-        """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents."""
+    def _evaluate(
+        self, x: Tensor, y: Tensor, k: Tensor, *, argument: Tensor | None = None, value: Tensor | None = None
+    ) -> Tensor:
+        """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents,
+        ``value`` the field's value."""
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
         self.mixing.apply(x, y)
-        for rows, z in products(self.pattern, self.communication, y, add=None if self.has_diagonal else y):
-            self._add_own(z, x, rows)
+        add = None if self.has_diagonal else y
+        if self._fused:
+            assert isinstance(self.own, float)
+            affine = None if value is None or self._affine is None else (*self._affine, value)
+            saturated_product(self.pattern, self.communication, y, state=x, own=self.own, out=k, add=add, value=affine)
+            if affine is not None:
+                return k
+        else:
+            z = product(self.pattern, self.communication, y, add=add)
+            self._add_own(z, x)
             if argument is not None:
-                argument[rows] = z
+                argument.copy_(z)
             if isinstance(self.attention, Tensor):
-                z.mul_(self.attention.expand_as(x)[rows])
-            self._kernel(z, k[rows])
+                z.mul_(self.attention)
+            self._kernel(z, k)
+        if value is not None:
+            self._value(x, k, value)
         return k
 
-    def _add_own(self, part: Tensor, x: Tensor, rows: slice, scale: float = 1.0) -> None:
+    def _add_own(self, part: Tensor, x: Tensor, scale: float = 1.0) -> None:
         # scale (alpha - 1) X, with the folded factor
         if isinstance(self.own, Tensor):
-            part.addcmul_(self.own.expand_as(x)[rows], x[rows], value=scale)
+            part.addcmul_(self.own, x, value=scale)
         elif self.own:
-            part.add_(x[rows], alpha=scale * self.own)
+            part.add_(x, alpha=scale * self.own)
 
     def _kernel(self, z: Tensor, out: Tensor) -> Tensor:
         if self.saturation.kernel in _WRITES:
@@ -242,15 +207,16 @@ class Opinion(Field):
         k = self.saturation.kernel(z)
         return k if k is out else out.copy_(k)
 
-    def _value(self, x: Tensor, k: Tensor, out: Tensor | None) -> Tensor:
+    def _value(self, x: Tensor, k: Tensor, out: Tensor) -> None:
         # -d X + outer K + (B + shift)
         if isinstance(self.source, Tensor):
             value = torch.add(self.source, k, alpha=self.saturation.outer, out=out)
         else:
             value = torch.mul(k, self.saturation.outer, out=out).add_(self.source)
         if isinstance(self.damping, Tensor):
-            return value.addcmul_(self.damping, x, value=-1.0)
-        return value.add_(x, alpha=-self.damping)
+            value.addcmul_(self.damping, x, value=-1.0)
+        else:
+            value.add_(x, alpha=-self.damping)
 
     def _of(self, name: str, grads: Sequence[Tensor]) -> Tensor | None:
         """Where a parameter's gradient is summed; None if it needs none."""

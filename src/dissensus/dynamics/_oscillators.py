@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from dissensus.graph import Pattern, inner, product
+from dissensus.graph import Pattern, product, product_vjp
 from dissensus.solve import Core, Field, Pullback, Split
 
 _Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
-# Of the cotangents that these give, of P, -Q and A X, in the gradient of A.
-_SIGNS = (1.0, -1.0, 1.0)
 
 
 class Oscillators(Field):
@@ -94,9 +92,10 @@ class Oscillators(Field):
             by_x = torch.empty_like(g) if out is None else out
             force = g[1].add(g[0], alpha=self.lookahead)
             h = force if passing is None else force * passing
-            u = product(self.pattern.T, self.values_t, h)
+            by_values = grads[0] if grads and self._given[0].requires_grad else None
+            u = product_vjp(self.pattern, self.values_t, projected, h, by_values)
             if grads:
-                self._accumulate(grads, x[0], projected, h, u)
+                self._accumulate(grads, x[0], h, u)
             torch.add(g[0], force, alpha=-self.damping, out=by_x[1])
             torch.add(u if self.weight is None else u @ self.weight, force, alpha=-self.stiffness, out=by_x[0])
             if self.residual is not None:
@@ -105,12 +104,9 @@ class Oscillators(Field):
 
         return value, pullback
 
-    def _accumulate(self, grads: Sequence[Tensor], y: Tensor, projected: Tensor, h: Tensor, u: Tensor) -> None:
-        values, weight, residual, bias = self._given
-        total = iter(grads)
-        by_values = next(total)
-        if values.requires_grad:
-            inner(self.pattern, h, projected, out=by_values)
+    def _accumulate(self, grads: Sequence[Tensor], y: Tensor, h: Tensor, u: Tensor) -> None:
+        _, weight, residual, bias = self._given
+        total = iter(grads[1:])
         if weight is not None:
             next(total).addmm_(u.t(), y)
         if residual is not None:
@@ -194,18 +190,17 @@ class Kuramoto(Field):
         pull = self._pull(x, sine, cosine, means, out)
         back = self._by_mean_phase(x, means) if self.mean_phase else self._by_phase(sine, cosine, means)
         values = self.parameters[0]
-        passed = (sine, cosine, x) if self.mean_phase else (sine, cosine)  # without it the input is not held on to
+        passed = x if self.mean_phase else None  # without it the input is not held on to
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_means, own = back(g)
-            if grads and values.requires_grad:
-                for by_mean, part, sign in zip(by_means, passed, _SIGNS, strict=False):
-                    inner(self.pattern, by_mean, part, scale=sign, out=grads[0])
+            by_values = grads[0] if grads and values.requires_grad else None
             room = self._rooms(g)[2]
-            by_x = product(self.pattern.T, self.values_t, by_means[0], out=out).mul_(cosine)
-            by_x.addcmul_(product(self.pattern.T, self.values_t, by_means[1], out=room), sine)
-            if self.mean_phase:
-                by_x.add_(product(self.pattern.T, self.values_t, by_means[2], out=room))
+            by_x = product_vjp(self.pattern, self.values_t, sine, by_means[0], by_values, out=out).mul_(cosine)
+            by_cosine = product_vjp(self.pattern, self.values_t, cosine, by_means[1], by_values, scale=-1.0, out=room)
+            by_x.addcmul_(by_cosine, sine, value=-1.0)
+            if passed is not None:
+                by_x.add_(product_vjp(self.pattern, self.values_t, passed, by_means[2], by_values, out=room))
             return by_x.addcmul_(g, own, value=-1.0)
 
         return pull, pullback

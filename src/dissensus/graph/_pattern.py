@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dissensus._memory import CACHED, empty_like
+from dissensus import _native
+from dissensus._memory import empty_like
 
 _INT32_MAX = 2**31 - 1
 _MKL = torch.backends.mkl.is_available()
 # Numbers in a vector register of most CPUs, in single precision.
 _LANES = 8
-# Bytes of a piece: of the rows that it takes and gives, and, where it takes them twice, of those that it holds between.
-_PIECE, _HELD = 2**25, 2**22
 
 # The first CSR tensor of a process makes torch warn that the layout is in beta; users of a model need not read that.
 with warnings.catch_warnings():
@@ -50,7 +47,6 @@ class Pattern:
         self.rowptr = _pointers(row, shape[0]).to(index)
         self.entries = col.numel()
         self.device = col.device
-        self._pieces: dict[int, tuple[Piece, ...]] = {}
 
     @cached_property
     def diagonal(self) -> Tensor:
@@ -61,7 +57,7 @@ class Pattern:
     def transpose_order(self) -> Tensor:
         """The values of the transpose, in its own CSR order, are ``values[transpose_order]``."""
         with torch.inference_mode(False):  # a pattern first used in inference mode must serve training as well
-            return torch.argsort(self.col.long() * self.shape[0] + self.row.long())
+            return torch.argsort(self.col.long() * self.shape[0] + self.row.long()).to(self.col.dtype)
 
     @cached_property
     def T(self) -> Pattern:
@@ -74,33 +70,6 @@ class Pattern:
         """The values of the transpose, in the order of its own pattern: [entries, ...] -> the same."""
         return values.index_select(0, self.transpose_order)
 
-    @cached_property
-    def transposed_back(self) -> Tensor:
-        """The inverse of ``transpose_order``."""
-        with torch.inference_mode(False):
-            return torch.argsort(self.transpose_order).to(self.col.dtype)
-
-    def pieces(self, size: int) -> tuple[Piece, ...]:
-        """Ranges of rows, each with about ``size`` rows and entries in all, and at least one row."""
-        size = max(size, 1)
-        if size not in self._pieces:
-            with torch.inference_mode(False):
-                ends = self.rowptr + torch.arange(self.shape[0] + 1, device=self.device)
-                wanted = torch.arange(0, int(ends[-1]), size, device=self.device)
-                cuts = sorted({*torch.searchsorted(ends, wanted).tolist(), self.shape[0]})
-                self._pieces[size] = tuple(self._piece(*pair) for pair in pairwise(cuts))
-        return self._pieces[size]
-
-    def _piece(self, start: int, stop: int) -> Piece:
-        entries = slice(int(self.rowptr[start]), int(self.rowptr[stop]))
-        row, col = self.row[entries] - start, self.col[entries]
-        return Piece(
-            slice(start, stop),
-            entries,
-            Pattern(row, torch.arange(len(col), device=self.device), (stop - start, len(col))),
-            Pattern(row, col, (stop - start, self.shape[1])),
-        )
-
     @property
     def fast(self) -> bool:
         """Whether torch's CSR kernels serve this pattern (MKL on CPU, cuSPARSE on CUDA)."""
@@ -111,29 +80,8 @@ class Pattern:
         """The matrix as a torch sparse CSR tensor (not a copy)."""
         return torch.sparse_csr_tensor(self.rowptr, self.col, values, self.shape, check_invariants=False)
 
-    def bags(self, values: Tensor, x: Tensor) -> Tensor:
-        """:func:`product` in one call, a bag for every row, a weighted sum of rows of x: on wide rows twice as fast as
-        MKL's product."""
-        return _bags(x, self.col, self.rowptr, values)
-
     def __repr__(self) -> str:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.entries} entries)"
-
-
-class Piece(NamedTuple):
-    """Consecutive rows of a matrix.
-
-    Attributes:
-        rows: where they are among all.
-        entries: where their entries are.
-        near: their own pattern where every entry has a column of its own, [rows, entries].
-        pattern: their own pattern, [rows, columns].
-    """
-
-    rows: slice
-    entries: slice
-    near: Pattern
-    pattern: Pattern
 
 
 def _pointers(row: Tensor, rows: int) -> Tensor:
@@ -146,27 +94,23 @@ def _pointers(row: Tensor, rows: int) -> Tensor:
 
 
 def product(
-    pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None, out: Tensor | None = None
+    pattern: Pattern,
+    values: Tensor,
+    x: Tensor,
+    *,
+    add: Tensor | None = None,
+    scale: float = 1.0,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """``A(values) @ x``, plus ``add`` where given: [rows, channels]. ``out`` may not be ``x``; it may be ``add``."""
-    if out is None and not in_pieces(pattern, x):
-        return _product(pattern, values, x, add)
-    return _collect(products(pattern, values, x, add=add), pattern.shape[0], x, out)
-
-
-def products(
-    pattern: Pattern, values: Tensor, x: Tensor, *, add: Tensor | None = None
-) -> Iterator[tuple[slice, Tensor]]:
-    """:func:`product` as ranges of rows, each while it is in the cache; with a small x all rows at once.
-
-    Yields:
-        The range, and its part of the product, which the caller owns.
-    """
-    if not in_pieces(pattern, x):
-        yield slice(None), _product(pattern, values, x, add)
-        return
-    for piece in pattern.pieces(_PIECE // _width(x)):
-        yield piece.rows, _product(piece.pattern, values[piece.entries], x, None if add is None else add[piece.rows])
+    """``scale (A(values) @ x + add)``: [rows, channels]. ``out`` may not be ``x``; it may be ``add``."""
+    if _native_serves(pattern, values, x, add, out):
+        out = empty_like(x, rows=pattern.shape[0]) if out is None else out
+        _native.product(pattern.rowptr, pattern.col, values, x, out, add=add, scale=scale)
+        return out
+    result = _product(pattern, values, x, add)
+    if scale != 1.0:
+        result.mul_(scale)
+    return result if out is None else out.copy_(result)
 
 
 def product_vjp(
@@ -176,10 +120,12 @@ def product_vjp(
     g: Tensor,
     by_values: Tensor | None,
     *,
+    add: Tensor | None = None,
+    scale: float = 1.0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The cotangents of ``A(values) @ x`` from that of its value: returns ``A' g`` and adds ``<g_i, x_j>`` to
-    ``by_values``.
+    """The cotangents of ``A(values) @ x``, times ``scale``, from that of its value: returns ``scale (A' g + add)`` and
+    adds ``scale <g_i, x_j>`` to ``by_values``.
 
     Args:
         pattern: of A, rows x columns.
@@ -187,48 +133,88 @@ def product_vjp(
         x: the dense factor, [columns, channels].
         g: [rows, channels].
         by_values: [entries]; None leaves them out.
-        out: where to write the result, [columns, channels].
+        add: [columns, channels]; None for nothing.
+        scale: a factor.
+        out: where to write the result, [columns, channels]; neither x nor g.
     """
-    return _collect(products_vjp(pattern, values_t, x, g, by_values), pattern.shape[1], g, out)
+    if by_values is None:
+        return product(pattern.T, values_t, g, add=add, scale=scale, out=out)
+    transpose = pattern.T
+    if not (_native_serves(transpose, values_t, g, x, add, out) and _native.serves(by_values)):
+        inner(pattern, g, x, scale=scale, out=by_values)
+        return product(transpose, values_t, g, add=add, scale=scale, out=out)
+    # Both need the same rows of g, which lie far apart: each is fetched once.
+    out = empty_like(x) if out is None else out
+    _native.product(
+        transpose.rowptr,
+        transpose.col,
+        values_t,
+        g,
+        out,
+        add=add,
+        scale=scale,
+        by_values=(x, pattern.transpose_order, by_values),
+    )
+    return out
 
 
-def products_vjp(
+def saturated_product(
     pattern: Pattern,
-    values_t: Tensor,
+    values: Tensor,
     x: Tensor,
-    g: Tensor,
-    by_values: Tensor | None,
     *,
+    state: Tensor,
+    own: float,
+    out: Tensor,
     add: Tensor | None = None,
-    scale: float = 1.0,
-) -> Iterator[tuple[slice, Tensor]]:
-    """``scale`` times (:func:`product_vjp`, plus ``add`` where given), as ranges of rows, as :func:`products` yields
-    them; ``by_values`` is complete after the last."""
-    if scale != 1.0:
-        values_t = values_t * scale
-        add = None if add is None else add * scale
-    if by_values is None or not (bags_serve(g) and in_pieces(pattern, g)):
-        if by_values is not None:
-            inner(pattern, g, x, scale=scale, out=by_values)
-        yield from products(pattern.T, values_t, g, add=add)
+    value: tuple[float, float, Tensor, Tensor] | None = None,
+) -> None:
+    """``sigmoid(A(values) @ x + add + own state)`` in ``out``, and, with ``value = (f, d, b, into)``, ``f out + b - d
+    state`` in ``into``.
+
+    Args:
+        pattern: of A, rows x columns.
+        values: [entries].
+        x: [columns, channels].
+        state: [rows, channels].
+        own: a factor.
+        out: [rows, channels]; none of the others.
+        add: [rows, channels]; None for nothing.
+        value: numbers f and d, and b and ``into``, both [rows, channels]; None for nothing.
+    """
+    outer, damping, source, into = value or (0.0, 0.0, None, None)
+    if _native_serves(pattern, values, x, state, out, add, source, into):
+        _native.saturate(pattern.rowptr, pattern.col, values, x, out, add=add, state=state, own=own, value=value)
         return
-    # Both need the same rows of g, which lie far apart: each piece brings them together once.
-    by_entry = by_values.new_zeros(pattern.entries)
-    pieces = pattern.T.pieces(_HELD // _width(g))
-    one_each = torch.arange(max(piece.pattern.entries for piece in pieces) + 1, dtype=pattern.col.dtype)
-    for rows, entries, near, far in pieces:
-        gathered = _bags(g, far.col, one_each[: far.entries + 1], None)
-        inner(near, x[rows], gathered, scale=scale, out=by_entry[entries])
-        yield rows, _product(near, values_t[entries], gathered, None if add is None else add[rows])
-    by_values.add_(by_entry.index_select(0, pattern.transposed_back))
+    z = product(pattern, values, x, add=add)
+    if own:
+        z.add_(state, alpha=own)
+    torch.sigmoid(z, out=out)
+    if source is not None:
+        torch.add(source, out, alpha=outer, out=into).add_(state, alpha=-damping)
+
+
+def _native_serves(pattern: Pattern, values: Tensor, x: Tensor, *of_rows: Tensor | None) -> bool:
+    """Whether the package's own kernels take a product, and tensors of its shape; else torch does, or says why not."""
+    if not (pattern.col.dtype == torch.int32 and _native.serves(values, x, *of_rows)):
+        return False
+    rows, columns = pattern.shape
+    size, width = rows * x.shape[-1], columns * x.shape[-1]
+    return (
+        x.dim() == 2
+        and x.numel() == width
+        and values.numel() == pattern.entries
+        and not any(t is not None and t.numel() != size for t in of_rows)
+    )
 
 
 def _product(pattern: Pattern, values: Tensor, x: Tensor, add: Tensor | None) -> Tensor:
     if not pattern.fast:
         target = x.new_zeros(pattern.shape[0], x.shape[1]) if add is None else add.clone()
         return target.index_add_(0, pattern.row.long(), values.unsqueeze(1) * x.index_select(0, pattern.col))
-    if bags_serve(x) and values.dtype == x.dtype:
-        bags = pattern.bags(values, x)
+    if x.dtype == values.dtype == torch.float32 and x.device.type == "cpu":
+        # A bag for every row, a weighted sum of rows of x: on wide rows twice as fast as MKL's product.
+        bags = torch.embedding_bag(x, pattern.col, pattern.rowptr, False, 0, False, values, True)[0]
         return bags if add is None else bags.add_(add)
     matrix = pattern.matrix(values)
     if add is None:
@@ -237,41 +223,9 @@ def _product(pattern: Pattern, values: Tensor, x: Tensor, add: Tensor | None) ->
     return torch.addmm(add, matrix, x)
 
 
-def _bags(x: Tensor, index: Tensor, pointers: Tensor, weights: Tensor | None) -> Tensor:
-    """``sum_e weights_e x[index_e]`` over the entries e between successive pointers: [len(pointers) - 1, channels]."""
-    return torch.embedding_bag(x, index, pointers, False, 0, False, weights, True)[0]
-
-
-def bags_serve(x: Tensor) -> bool:
-    """Whether :meth:`Pattern.bags` takes a factor such as x."""
-    return x.dtype == torch.float32 and x.device.type == "cpu"
-
-
-def in_pieces(pattern: Pattern, x: Tensor) -> bool:
-    """Whether products with a dense factor such as x come in several pieces, as it exceeds the cache."""
-    return pattern.fast and x.device.type == "cpu" and x.numel() * x.element_size() > CACHED
-
-
-def _width(x: Tensor) -> int:
-    """Bytes of a row."""
-    return x.shape[1] * x.element_size()
-
-
-def _collect(parts: Iterator[tuple[slice, Tensor]], rows: int, like: Tensor, out: Tensor | None) -> Tensor:
-    """The parts as one tensor of so many rows."""
-    for place, part in parts:
-        if out is None and part.shape[0] == rows:
-            out = part
-            continue
-        out = empty_like(like, rows=rows) if out is None else out
-        out[place] = part
-    assert out is not None
-    return out
-
-
 def inner(pattern: Pattern, a: Tensor, b: Tensor, *, scale: float = 1.0, out: Tensor | None = None) -> Tensor:
     """``scale <a[row[e]], b[col[e]]>`` for every entry e: [entries]. With ``out`` it is added to what is there, in
-    place; where the pattern is fast, ``out`` may be the matrix of such values."""
+    place."""
     if not pattern.fast:
         fresh = _inner_gathered(pattern, a, b).mul_(scale)
         return fresh if out is None else out.add_(fresh)
@@ -279,7 +233,7 @@ def inner(pattern: Pattern, a: Tensor, b: Tensor, *, scale: float = 1.0, out: Te
         # Where a register is not filled the kernel goes number by number, ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
     out = a.new_zeros(pattern.entries) if out is None else out
-    total = pattern.matrix(out) if out.layout == torch.strided else out
+    total = pattern.matrix(out)
     torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
     return out
 
@@ -304,6 +258,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         pattern, (values, x), grad = ctx.pattern, ctx.saved_tensors, grads[0].contiguous()
+        if all(ctx.needs_input_grad[1:]) and not torch.is_grad_enabled():
+            total = torch.zeros_like(values)
+            return None, total, product_vjp(pattern, pattern.transposed(values), x, grad, total)
         by_values = sddmm(pattern, grad, x) if ctx.needs_input_grad[1] else None
         by_x = spmm(pattern.T, pattern.transposed(values), grad) if ctx.needs_input_grad[2] else None
         return None, by_values, by_x

@@ -15,8 +15,8 @@ from dissensus.errors import InputError
 
 # pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place
 # (none are computed where ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that
-# is None.
-Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
+# is None. Those of the core of a split that takes sums take a :class:`Cotangent` as well.
+Pullback = Callable[[Any, Sequence[Tensor], Tensor | None], Tensor]
 
 
 class Field(ABC):
@@ -67,6 +67,7 @@ class Split:
         drive: of the state's shape; None for none.
         index: the place of the drive among the parameters; None where it needs no gradient.
         keeps_value: whether the pullbacks of g hold on to its value, which must then stay as it is.
+        takes_sums: whether the pullbacks of g take a :class:`Cotangent` in place of a tensor.
     """
 
     core: Field
@@ -75,6 +76,7 @@ class Split:
     drive: Tensor | None = None
     index: int | None = None
     keeps_value: bool = False
+    takes_sums: bool = False
 
     def value(self, x: Tensor, core: Tensor) -> Tensor:
         """f from the value of g."""

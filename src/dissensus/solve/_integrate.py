@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dissensus._memory import CACHED, empty_like
+from dissensus._memory import empty_like
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
+from dissensus.solve._sums import Cotangent, Sums, relative, rms
 from dissensus.solve._tableau import Tableau, Weights
 from dissensus.solve._tape import Step, Tape
 
@@ -59,70 +60,6 @@ class Method:
     max_steps: int = 10_000
 
 
-@lru_cache(maxsize=1024)
-def _matrix(rows: tuple[tuple[float, ...], ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor(rows, dtype=dtype, device=device)
-
-
-class Sums:
-    """``sum_j w_ij s_j`` for one row of weights after the other, over the first s_j of a stack: each row has more terms
-    than the one before it, which may depend on its sum.
-
-    While a state is in the cache, its sums take as long as memory does. So there the later half of the rows is begun
-    together, with the terms that the first of them has, which are then read once for all.
-
-    Args:
-        stack: [terms, *shape]
-        rows: the weights, a tuple each.
-        begun: memory for the sums of the later half, :meth:`begun_for`; None sums every row by itself.
-        spare: memory for a sum that is needed only until the next, where there is none in ``begun``; None if all sums
-            outlive the next, and need memory of their own.
-    """
-
-    def __init__(
-        self, stack: Tensor, rows: Sequence[tuple[float, ...]], begun: Tensor | None = None, spare: Tensor | None = None
-    ) -> None:
-        self.stack, self.flat, self.rows, self.spare = stack, stack.view(len(stack), -1), rows, spare
-        self.begun, self.middle = begun, len(rows) if begun is None else len(rows) - len(begun)
-
-    @staticmethod
-    def begun_for(x: Tensor, rows: int) -> Tensor | None:
-        """Memory for the sums of the later half of so many rows; None where states such as x are large."""
-        return empty_like(x, rows - rows // 2) if x.numel() * x.element_size() <= CACHED and rows > 2 else None
-
-    def __call__(self, i: int, out: Tensor | None = None) -> Tensor:
-        """The sum of row i, in ``out`` where given; to be asked for from the first row to the last."""
-        weights, later = self.rows[i], i - self.middle
-        if self.begun is None or later < 0:
-            out = self._room() if out is None else out
-            torch.mm(self._weights(weights), self.flat[: len(weights)], out=out.view(1, -1))
-            return out
-        # Written as `data`: autograd must not take the sum of one row for a change of another that a pullback keeps.
-        there, begun = len(self.rows[self.middle]), self.begun.data.view(len(self.begun), -1)
-        if later == 0:
-            torch.mm(self._weights(*(row[:there] for row in self.rows[i:])), self.flat[:there], out=begun)
-        rest = self._weights(weights[there:]), self.flat[there : len(weights)]
-        if out is not None:
-            torch.addmm(begun[later : later + 1], *rest, out=out.view(1, -1))
-            return out
-        if later:
-            begun[later : later + 1].addmm_(*rest)
-        return self.begun[later]
-
-    def add(self, total: Tensor, weights: tuple[float, ...]) -> None:
-        """Adds a sum with other weights to a contiguous ``total``."""
-        total.view(1, -1).addmm_(self._weights(weights), self.flat[: len(weights)])
-
-    def _room(self) -> Tensor:
-        if self.spare is None:
-            return empty_like(self.stack[0])
-        # What the later rows will be begun in is free until then.
-        return self.spare if self.begun is None else self.begun[-1]
-
-    def _weights(self, *rows: tuple[float, ...]) -> Tensor:
-        return _matrix(rows, self.stack.dtype, self.stack.device)
-
-
 def split_for(field: Field, x: Tensor) -> Split:
     """The field's parts, where its drive has the shape of the state; else the field as a whole."""
     split = field.split
@@ -131,36 +68,22 @@ def split_for(field: Field, x: Tensor) -> Split:
 
 class Stages:
     """What the steps from states such as x combine: the values ``k`` of the stages, [stages, *x.shape], one more for an
-    adaptive method (of the new state), and, where there are several, drive and state before them in one stack.
-    ``spare`` is memory for what need not outlive a stage."""
+    adaptive method (of the new state); ``first`` is that of the first stage, which may be elsewhere. ``spare`` is
+    memory for what need not outlive a stage."""
 
     def __init__(self, split: Split, tableau: Tableau, x: Tensor, spare: Tensor | None = None) -> None:
         self.split, self.tableau, self.spare = split, tableau, spare
-        self.begun: Tensor | None = None
-        self.stacks, self.driven = tableau.stages > 1, split.drive is not None
-        before = (self.driven + 1) * self.stacks
-        self.stack = empty_like(x, before + tableau.stages + tableau.adaptive)
-        self.k = self.stack[before:]
-        if self.stacks:
-            self.start = self.stack[before - 1]
-            if split.drive is not None:
-                self.stack[0].copy_(split.drive)
+        self.k = empty_like(x, tableau.stages + tableau.adaptive)
+        self.first = self.k[0]
 
     def begin(self, x: Tensor, h: float, *, keep: bool) -> None:
         """A step of size h begins at x; with ``keep`` the inputs of its stages outlive it."""
-        weights = Weights.of(self.tableau, h, self.split.gain, self.split.decay)
-        self.x, self.new = x, weights.stages[-1]
-        if not self.stacks:
-            return
-        self.start.copy_(x)
+        weights, drive = Weights.of(self.tableau, h, self.split.gain, self.split.decay), self.split.drive
+        self.x = x
         rows = (*weights.stages[1:], weights.error) if self.tableau.adaptive else weights.stages[1:]
-        terms = [(row.drive, row.state, *row.values)[not self.driven :] for row in rows]
-        if keep:
-            self.sums = Sums(self.stack, terms, Sums.begun_for(x, len(rows)))
-            return
-        if self.begun is None:
-            self.begun = Sums.begun_for(x, len(rows))
-        self.sums = Sums(self.stack, terms, self.begun, self.spare)
+        terms = [(row.drive, row.state, *row.values)[drive is None :] for row in rows]
+        others = [x, self.first] if drive is None else [drive, x, self.first]
+        self.sums = Sums(others, self.k[1:], terms, None if keep else self.spare)
 
     def input(self, i: int) -> Tensor:
         """The input of stage i: ``s_i x + d_i B + sum_j w_ij k_j``."""
@@ -168,21 +91,14 @@ class Stages:
 
     def end(self, out: Tensor) -> Tensor:
         """The new state, in ``out``."""
-        if self.stacks:
-            return self.sums(self.tableau.stages - 1, out)
-        row, drive = self.new, self.split.drive
-        start = self.x if row.state == 1.0 else torch.mul(self.x, row.state, out=out)
-        torch.add(start, self.k[0], alpha=row.values[0], out=out)
-        return out if drive is None else out.add_(drive, alpha=row.drive)
+        return self.sums(self.tableau.stages - 1, out)
 
-    def error(self) -> Tensor:
-        """The error estimate of an adaptive method."""
-        return self.sums(self.tableau.stages)
-
-
-def rms(x: Tensor) -> float:
-    """Root mean square of all entries; zero for an empty tensor."""
-    return float(torch.linalg.vector_norm(x)) / math.sqrt(max(x.numel(), 1))
+    def error(self, x: Tensor, new: Tensor, method: Method, norm: Norm) -> float:
+        """The norm of an adaptive method's error estimate, relative to the tolerance."""
+        row, tolerance = self.tableau.stages, (method.atol, method.rtol)
+        if norm is rms:
+            return self.sums.relative_rms(row, x, new, *tolerance)
+        return norm(relative(self.sums(row), x, new, *tolerance))
 
 
 def too_many_steps(count: int, method: Method, stop: float) -> SolverError:
@@ -259,7 +175,6 @@ class Integrator:
         self.keep = self.tape is not None and self.tape.keeps_pullbacks
         self.room = empty_like(x)
         self.stages, self.held = Stages(self.split, tableau, x, self.room), False
-        self.scale, self.atol = empty_like(x) if tableau.adaptive else x, x.new_tensor(self.method.atol)
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops[-1] > 0.0:
@@ -303,7 +218,7 @@ class Integrator:
             end = stop if last else t + h
             new = self._stages(t, h, x)
             last_pullback = self._evaluate(end, new, tableau.stages)
-            ratio = self.norm(self._error(x, new))
+            ratio = self.stages.error(x, new, method, self.norm)
             if ratio <= 1.0:
                 # Stretching to the end must not teach the controller a tiny step.
                 self.h = max(self.h, self._next(h, ratio)) if last else self._next(h, ratio)
@@ -311,8 +226,8 @@ class Integrator:
                 x = self._finish(t, h, x, new, end)
                 t, last_value = end, self.stages.k[tableau.stages]
                 if end < self.end:
-                    self._new_stages(x)
-                    self.stages.k[0].copy_(last_value)
+                    fresh = self._new_stages(x)
+                    self.stages.first = last_value if fresh else self.stages.k[0].copy_(last_value)
                     self.first = last_pullback
             else:
                 self.stats.rejected += 1
@@ -321,17 +236,12 @@ class Integrator:
                 self.h = self._next(h, ratio)
         return x
 
-    def _error(self, x: Tensor, new: Tensor) -> Tensor:
-        """``h sum_i e_i k_i / (atol + rtol max(|x|, |new|))``."""
-        scale = self.scale
-        torch.maximum(torch.abs(x, out=scale), torch.abs(new, out=self.room), out=scale)
-        torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
-        return torch.div(self.stages.error(), scale, out=scale)
-
-    def _new_stages(self, x: Tensor) -> None:
+    def _new_stages(self, x: Tensor) -> bool:
         """Fresh memory for the values of the next step, where pullbacks hold on to those of the last."""
-        if self.held and self.split.keeps_value:
+        fresh = self.held and self.split.keeps_value
+        if fresh:
             self.stages, self.held = Stages(self.split, self.method.tableau, x, self.room), False
+        return fresh
 
     def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
         """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
@@ -379,16 +289,15 @@ class Integrator:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
         # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
         # step.
-        scale, room = torch.abs(x, out=self.scale), self.room
-        torch.add(self.atol, scale, alpha=self.method.rtol, out=scale)
-        f0 = self.split.value(x, self.stages.k[0])
-        d0, d1 = (rms(torch.div(value, scale, out=room)) for value in (x, f0))
+        room, f0, tolerance = self.room, self.split.value(x, self.stages.k[0]), (self.method.atol, self.method.rtol)
+        sizes = Sums([x, f0], self.stages.k[:0], [(1.0,), (0.0, 1.0)])
+        d0, d1 = (sizes.relative_rms(i, x, x, *tolerance) for i in range(2))
         if not (math.isfinite(d0) and math.isfinite(d1)):
             return 0.0  # refused as an underflow
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         self.stats.evaluations += 1
         f1 = self.field(h0, torch.add(x, f0, alpha=h0, out=room))
-        d2 = rms(torch.sub(f1, f0, out=room).div_(scale)) / h0
+        d2 = Sums([f1, f0], self.stages.k[:0], [(1.0, -1.0)]).relative_rms(0, x, x, *tolerance) / h0
         top = max(d1, d2)
         h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / self.method.tableau.order)
         return _MOST * min(100.0 * h0, h1)
@@ -447,23 +356,17 @@ def step_vjp(
     *rows, new = Weights.of(tableau, step.h, split.gain, split.decay).stages
     stats.backward_evaluations += len(rows)
     count = len(rows)
-    if count == 1:
-        by_x = pullbacks[0](cotangent * new.values[0], grads, None)
-        if split.index is not None and grads:
-            grads[split.index].add_(cotangent, alpha=new.drive)
-        return torch.mul(cotangent, new.state, out=empty_like(x)).add_(by_x)
     # The cotangent of the new state, then those of the stages from the last on.
-    stack = empty_like(x, count + 1)
-    stack[0].copy_(cotangent)
+    stack = empty_like(x, count)
     rows.reverse()
     terms = [(new.values[i], *(row.values[i] for row in rows[: count - 1 - i])) for i in reversed(range(count))]
-    terms.append((new.state, *(row.state for row in rows)))
-    sums = Sums(stack, terms, Sums.begun_for(x, count + 1), empty_like(x))
+    sums = Sums([cotangent], stack, terms, empty_like(x))
     for j, pullback in enumerate(reversed(pullbacks)):
-        pullback(sums(j), grads, stack[j + 1])
+        pullback(Cotangent(sums, j) if split.takes_sums else sums(j), grads, stack[j])
+    by_drive = None
     if split.index is not None and grads:
-        sums.add(grads[split.index], (new.drive, *(row.drive for row in rows)))
-    return sums(count)
+        by_drive = (new.drive, *(row.drive for row in rows)), grads[split.index]
+    return sums.last((new.state, *(row.state for row in rows)), empty_like(x), by_drive)
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:

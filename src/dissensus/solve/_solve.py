@@ -16,7 +16,8 @@ from torch import Tensor
 from dissensus._memory import empty_like
 from dissensus.errors import InputError, one_of
 from dissensus.solve._field import AutogradField, Field, Pullback
-from dissensus.solve._integrate import Callback, Integrator, Method, Stats, advance, counted, equal_mesh, rms, step_vjp
+from dissensus.solve._integrate import Callback, Integrator, Method, Stats, advance, counted, equal_mesh, step_vjp
+from dissensus.solve._sums import rms
 from dissensus.solve._tableau import TABLEAUS
 from dissensus.solve._tape import Tape
 from dissensus.solve._torchdiffeq import METHODS as OTHER_METHODS
