@@ -91,6 +91,9 @@ typedef struct {
     const float *state, *source;
     float own, outer, damping;
     float *value;
+    int count_terms;
+    const float *const *terms, *weights;
+    float *next;
 } task;
 
 /* Where the row begins that entry e is about; that of an entry further on is sent for. */
@@ -131,8 +134,8 @@ INLINE void product_block(const task t, count start, count stop, count c, const 
     }
 }
 
-/* The same columns of out = sigmoid(A x + add + own state), and of value = outer out + source - damping state where it is
- * given. */
+/* The same columns of out = sigmoid(A x + add + own state), of value = outer out + source - damping state, and of next =
+ * sum_j weights[j] terms[j], where these are given; the last of the terms is out. */
 INLINE void saturate_block(const task t, count start, count stop, count c, const int width, count n)
 {
     for (count i = start; i < stop; i++) {
@@ -151,6 +154,12 @@ INLINE void saturate_block(const task t, count start, count stop, count c, const
             store(t.out + at, saturated, n);
             if (t.value)
                 store(t.value + at, t.outer * saturated + load(t.source + at, n) - t.damping * state, n);
+            if (t.next) {
+                lanes next = t.weights[t.count_terms - 1] * saturated;
+                for (int j = 0; j < t.count_terms - 1; j++)
+                    next += t.weights[j] * load(t.terms[j] + at, n);
+                store(t.next + at, next, n);
+            }
         }
     }
 }
@@ -207,10 +216,12 @@ void dissensus_product(int threads, count rows, count channels, const int32_t *p
 
 void dissensus_saturate(int threads, count rows, count channels, const int32_t *pointers, const int32_t *columns,
     const float *values, const float *x, const float *add, float *out, const float *state, float own, float outer,
-    float damping, const float *source, float *value)
+    float damping, const float *source, float *value, int count_terms, const float *const *terms, const float *weights,
+    float *next)
 {
     const task t = { channels, pointers, columns, values, x, .add = add, .out = out, .state = state, .own = own,
-        .outer = outer, .damping = damping, .source = source, .value = value };
+        .outer = outer, .damping = damping, .source = source, .value = value, .count_terms = count_terms,
+        .terms = terms, .weights = weights, .next = next };
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int i = 0; i < threads; i++)
         saturate_rows(t, part(rows, pointers, i, threads), part(rows, pointers, i + 1, threads));

@@ -29,7 +29,17 @@ def _load() -> ctypes.CDLL | None:
         except OSError:  # not there, or for another system
             continue
         library.dissensus_product.argtypes = [*_PRODUCT, _FLOAT, *[_POINTER] * 5]
-        library.dissensus_saturate.argtypes = [*_PRODUCT, *[_POINTER] * 3, *[_FLOAT] * 3, *[_POINTER] * 2]
+        library.dissensus_saturate.argtypes = [
+            *_PRODUCT,
+            *[_POINTER] * 3,
+            *[_FLOAT] * 3,
+            _POINTER,
+            _POINTER,
+            _INT,
+            _POINTER,
+            _POINTER,
+            _POINTER,
+        ]
         library.dissensus_combine.argtypes = [_INT, _COUNT, _INT, *[_POINTER] * 6]
         for function in (library.dissensus_product, library.dissensus_saturate, library.dissensus_combine):
             function.restype = None
@@ -94,6 +104,7 @@ def saturate(
     state: Tensor,
     own: float,
     value: tuple[float, float, Tensor, Tensor] | None = None,
+    then: tuple[Terms, Sequence[float], Tensor] | None = None,
 ) -> None:
     """``out = sigmoid(A x + add + own state)``.
 
@@ -105,13 +116,18 @@ def saturate(
         state: [rows, channels].
         own: a factor.
         value: numbers f and d, a tensor b, and where to write ``f out + b - d state``.
+        then: terms, the last of which is ``out``, weights for the first of them up to that, and where to write their
+            sum.
     """
     assert _library is not None
     outer, damping, source, result = value or (0.0, 0.0, None, None)
+    terms, weights, total = then or (None, (), None)
+    count = len(weights)
     rows, channels = out.shape
     _library.dissensus_saturate(
         torch.get_num_threads(), rows, channels, rowptr.data_ptr(), col.data_ptr(), values.data_ptr(), x.data_ptr(),
         _address(add), out.data_ptr(), state.data_ptr(), own, outer, damping, _address(source), _address(result),
+        count, terms and terms.addresses, (_FLOAT * count)(*weights), _address(total),
     )  # fmt: skip
 
 
@@ -123,7 +139,7 @@ class Terms:
         self._size = others[0].numel()
         first, count = stack.data_ptr(), stack.shape[0]
         addresses = [v.data_ptr() for v in others] + [first + 4 * self._size * j for j in range(count)]
-        self._addresses = (_POINTER * len(addresses))(*addresses)
+        self.addresses = (_POINTER * len(addresses))(*addresses)
 
     def combine(
         self,
@@ -140,7 +156,7 @@ class Terms:
         assert _library is not None
         count, (others, total) = len(weights), also or (None, None)
         _library.dissensus_combine(
-            torch.get_num_threads(), self._size, count, self._addresses, (_FLOAT * count)(*weights), _address(k),
+            torch.get_num_threads(), self._size, count, self.addresses, (_FLOAT * count)(*weights), _address(k),
             out.data_ptr(), others and (_FLOAT * count)(*others), _address(total),
         )  # fmt: skip
 
@@ -149,7 +165,7 @@ class Terms:
         assert _library is not None
         count = len(weights)
         squares = _library.dissensus_squares(
-            torch.get_num_threads(), self._size, count, self._addresses, (_FLOAT * count)(*weights), x.data_ptr(),
+            torch.get_num_threads(), self._size, count, self.addresses, (_FLOAT * count)(*weights), x.data_ptr(),
             new.data_ptr(), atol, rtol,
         )  # fmt: skip
         return math.sqrt(squares / max(self._size, 1))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dissensus import _native
 from dissensus.dynamics import Kuramoto, Opinion, ReactionDiffusion
 from dissensus.graph import build, row_softmax
 from dissensus.solve import AutogradField, Field, Split, evaluate, solve
@@ -15,14 +16,19 @@ from dissensus.solve._tableau import TABLEAUS, Weights
 NODES, CHANNELS = 11, 3
 
 
-def fields() -> dict[str, tuple[Field, tuple[Tensor, ...]]]:
+def put_together(split: Split, x: Tensor, core: Tensor) -> Tensor:
+    """f from the value of g."""
+    return split.gain * core + (0.0 if split.drive is None else split.drive) - split.decay * x
+
+
+def fields(dtype: torch.dtype = torch.float64) -> dict[str, tuple[Field, tuple[Tensor, ...]]]:
     generator = torch.Generator().manual_seed(0)
     pattern = build(torch.randint(0, NODES, (2, 40), generator=generator), NODES).pattern
     values = row_softmax(pattern, torch.randn(pattern.entries, generator=generator, dtype=torch.float64))
     options = torch.rand(CHANNELS, CHANNELS, generator=generator, dtype=torch.float64)
     source = torch.randn(NODES, CHANNELS, generator=generator, dtype=torch.float64)
     rates = torch.rand(NODES, 1, generator=generator, dtype=torch.float64)
-    given = [p.detach().requires_grad_() for p in (values, options, source, rates)]
+    given = [p.detach().to(dtype).requires_grad_() for p in (values, options, source, rates)]
     values, options, source, rates = given
     made: dict[str, Field] = {
         name: Opinion(pattern, values, options, source, damping=0.7, attention=0.3, saturation=name)
@@ -64,11 +70,30 @@ def test_solution_and_gradients_are_those_of_the_whole_field(name: str, method: 
 
 
 @pytest.mark.parametrize("name", list(fields()))
+@pytest.mark.parametrize("method", list(TABLEAUS))
+@pytest.mark.parametrize("memory", [0, 2000, 2**28])
+@pytest.mark.parametrize("kernels", [True, False])
+def test_single_precision(name: str, method: str, memory: int, kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not kernels:
+        monkeypatch.setattr(_native, "_library", None)
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        field, parameters = fields(dtype)[name]
+        x0 = torch.linspace(-1.0, 1.0, NODES * CHANNELS, dtype=dtype).view(NODES, CHANNELS).requires_grad_()
+        options: dict[str, Any] = {"step_size": 0.15, "rtol": 1e-5, "atol": 1e-5, "memory": memory, "save_at": [0.4]}
+        solution = solve(field, x0, 2.0, method, **options)
+        loss = solution.state.sin().sum() + solution.saved.square().sum()
+        grads = torch.autograd.grad(loss, (x0, *parameters), allow_unused=True)
+        results.append([solution.state.detach().double(), *(g.double() for g in grads if g is not None)])
+    torch.testing.assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", list(fields()))
 def test_the_parts_make_up_the_field(name: str) -> None:
     field, _ = fields()[name]
     x = torch.linspace(-1.0, 1.0, NODES * CHANNELS, dtype=torch.float64).view(NODES, CHANNELS)
     split = field.split
-    torch.testing.assert_close(split.value(x, split.core(0.0, x)), field(0.0, x), rtol=1e-14, atol=1e-14)
+    torch.testing.assert_close(put_together(split, x, split.core(0.0, x)), field(0.0, x), rtol=1e-14, atol=1e-14)
     assert (split.core is not field) == (name != "own damping")
     assert (split.index is None) == (name in ("own damping", "fixed source", "one source"))
 
@@ -95,4 +120,4 @@ def test_a_field_is_its_own_core() -> None:
     field = AutogradField(lambda t, x: -x)
     assert field.split == Split(field)
     x = torch.ones(2)
-    torch.testing.assert_close(field.split.value(x, field(0.0, x)), -x)
+    torch.testing.assert_close(put_together(field.split, x, field(0.0, x)), -x)

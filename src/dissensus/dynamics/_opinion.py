@@ -11,7 +11,7 @@ from dissensus._memory import empty_like
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern, product, product_vjp, saturated_product
-from dissensus.solve import Core, Cotangent, Field, Pullback, Split
+from dissensus.solve import Core, Field, Pullback, Split, Sum
 
 # The parameters, where they are tensors.
 _NAMES = ("values", "options", "source", "damping", "attention", "self_reinforcement")
@@ -125,28 +125,36 @@ class Opinion(Field):
 
         return value, pullback
 
-    def saturated(self, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """The saturation's kernel K of its argument, all of the field but its affine terms."""
-        return self._evaluate(x, self._room(x), empty_like(x) if out is None else out)
+    def saturated(self, x: Tensor, out: Tensor | None = None, then: Sum | None = None) -> Tensor:
+        """The saturation's kernel K of its argument, all of the field but its affine terms; a sum ``then`` is made
+        after it."""
+        return self._evaluate(x, self._room(x), empty_like(x) if out is None else out, then=then)
 
     def saturated_vjp(
-        self, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0, value: Tensor | None = None
+        self,
+        x: Tensor,
+        out: Tensor | None = None,
+        then: Sum | None = None,
+        *,
+        gain: float = 1.0,
+        value: Tensor | None = None,
     ) -> tuple[Tensor, Pullback]:
-        """K, and the pullback of ``gain K``, which holds on to K; with ``value`` the field's value is written there."""
+        """K, and the pullback of ``gain K``, which holds on to K; the field's value is written to ``value``, and a sum
+        ``then`` is made after K."""
         attention = self.attention if isinstance(self.attention, Tensor) else None
         y = empty_like(x)
         z = empty_like(x) if attention is not None or self.saturation.keeps_argument else None
-        k = self._evaluate(x, y, empty_like(x) if out is None else out, argument=z, value=value)
+        k = self._evaluate(x, y, empty_like(x) if out is None else out, argument=z, value=value, then=then)
 
-        def pullback(g: Tensor | Cotangent, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+        def pullback(g: Tensor | Sum, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_x = empty_like(x) if out is None else out
             # h = g K'(u z), which shares its memory with x' unless it is needed at the end
             room = by_x if self._fused and not self.own else empty_like(x)
-            if isinstance(g, Cotangent) and self._fused:
+            if isinstance(g, Sum) and self._fused:
                 h = g.through_sigmoid(k, room)
             else:
                 argument = z if z is None or attention is None else z * attention
-                h = self.saturation.pull(g.tensor() if isinstance(g, Cotangent) else g, k, argument, room)
+                h = self.saturation.pull(g.tensor() if isinstance(g, Sum) else g, k, argument, room)
             scaled = h if attention is None else h * attention
             # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
             by_values, by_options = self._of("values", grads), self._of("options", grads)
@@ -169,7 +177,14 @@ class Opinion(Field):
         return self._y
 
     def _evaluate(
-        self, x: Tensor, y: Tensor, k: Tensor, *, argument: Tensor | None = None, value: Tensor | None = None
+        self,
+        x: Tensor,
+        y: Tensor,
+        k: Tensor,
+        *,
+        argument: Tensor | None = None,
+        value: Tensor | None = None,
+        then: Sum | None = None,
     ) -> Tensor:
         """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents,
         ``value`` the field's value."""
@@ -179,9 +194,11 @@ class Opinion(Field):
         if self._fused:
             assert isinstance(self.own, float)
             affine = None if value is None or self._affine is None else (*self._affine, value)
-            saturated_product(self.pattern, self.communication, y, state=x, own=self.own, out=k, add=add, value=affine)
-            if affine is not None:
-                return k
+            total = None if then is None else then.native
+            saturated_product(
+                self.pattern, self.communication, y, state=x, own=self.own, out=k, add=add, value=affine, then=total
+            )
+            value, then = None if affine else value, None if total else then
         else:
             z = product(self.pattern, self.communication, y, add=add)
             self._add_own(z, x)
@@ -192,6 +209,8 @@ class Opinion(Field):
             self._kernel(z, k)
         if value is not None:
             self._value(x, k, value)
+        if then is not None:
+            then.tensor()
         return k
 
     def _add_own(self, part: Tensor, x: Tensor, scale: float = 1.0) -> None:

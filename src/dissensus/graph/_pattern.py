@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -168,6 +169,7 @@ def saturated_product(
     out: Tensor,
     add: Tensor | None = None,
     value: tuple[float, float, Tensor, Tensor] | None = None,
+    then: tuple[_native.Terms, Sequence[float], Tensor] | None = None,
 ) -> None:
     """``sigmoid(A(values) @ x + add + own state)`` in ``out``, and, with ``value = (f, d, b, into)``, ``f out + b - d
     state`` in ``into``.
@@ -181,10 +183,13 @@ def saturated_product(
         out: [rows, channels]; none of the others.
         add: [rows, channels]; None for nothing.
         value: numbers f and d, and b and ``into``, both [rows, channels]; None for nothing.
+        then: a sum to be made afterwards: its terms, the last of which is ``out``, their weights, and its place.
     """
     outer, damping, source, into = value or (0.0, 0.0, None, None)
     if _native_serves(pattern, values, x, state, out, add, source, into):
-        _native.saturate(pattern.rowptr, pattern.col, values, x, out, add=add, state=state, own=own, value=value)
+        _native.saturate(
+            pattern.rowptr, pattern.col, values, x, out, add=add, state=state, own=own, value=value, then=then
+        )
         return
     z = product(pattern, values, x, add=add)
     if own:
@@ -192,6 +197,9 @@ def saturated_product(
     torch.sigmoid(z, out=out)
     if source is not None:
         torch.add(source, out, alpha=outer, out=into).add_(state, alpha=-damping)
+    if then is not None:
+        terms, weights, total = then
+        terms.combine(weights, total)
 
 
 def _native_serves(pattern: Pattern, values: Tensor, x: Tensor, *of_rows: Tensor | None) -> bool:

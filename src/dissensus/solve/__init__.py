@@ -4,7 +4,7 @@ from dissensus.solve._field import AutogradField, Core, Field, Pullback, Split, 
 from dissensus.solve._fixed_point import ITERATIONS, Equilibrium, FixedPoint, equilibrium, fixed_point
 from dissensus.solve._integrate import Stats
 from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, check_options, solve
-from dissensus.solve._sums import Cotangent
+from dissensus.solve._sums import Sum
 from dissensus.solve._torchdiffeq import has_fixed_steps
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Adjoint",
     "AutogradField",
     "Core",
-    "Cotangent",
     "Equilibrium",
     "Field",
     "FixedPoint",
@@ -23,6 +22,7 @@ __all__ = [
     "Split",
     "Stats",
     "StepSizeWarning",
+    "Sum",
     "check_options",
     "equilibrium",
     "evaluate",

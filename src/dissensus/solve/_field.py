@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
+from dissensus.solve._sums import Sum
 
 # pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place
 # (none are computed where ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that
-# is None. Those of the core of a split that takes sums take a :class:`Cotangent` as well.
+# is None. Those of the core of a split that takes sums take a :class:`Sum` as well.
 Pullback = Callable[[Any, Sequence[Tensor], Tensor | None], Tensor]
 
 
@@ -67,7 +68,8 @@ class Split:
         drive: of the state's shape; None for none.
         index: the place of the drive among the parameters; None where it needs no gradient.
         keeps_value: whether the pullbacks of g hold on to its value, which must then stay as it is.
-        takes_sums: whether the pullbacks of g take a :class:`Cotangent` in place of a tensor.
+        takes_sums: whether g is a :class:`Core` that takes a :class:`Sum` to be made after its value, and whose
+            pullbacks take one in place of a tensor.
     """
 
     core: Field
@@ -78,37 +80,32 @@ class Split:
     keeps_value: bool = False
     takes_sums: bool = False
 
-    def value(self, x: Tensor, core: Tensor) -> Tensor:
-        """f from the value of g."""
-        value = core * self.gain if self.drive is None else torch.add(self.drive, core, alpha=self.gain)
-        return value.add_(x, alpha=-self.decay) if self.decay else value
-
 
 class Core(Field):
     """The part of a field that its :attr:`Field.split` leaves to be evaluated, from two functions of the state alone.
 
     Args:
         of: the whole field, whose parameters it has.
-        value: ``value(x, out)``, as :meth:`Field.__call__`.
-        vjp: ``vjp(x, out)``, as :meth:`Field.vjp`.
+        value: ``value(x, out)``, as :meth:`Field.__call__`; ``value(x, out, then)`` where its split takes sums.
+        vjp: ``vjp(x, out)``, as :meth:`Field.vjp`; likewise.
         pullback_states: see :class:`Field`.
     """
 
     def __init__(
         self,
         of: Field,
-        value: Callable[[Tensor, Tensor | None], Tensor],
-        vjp: Callable[[Tensor, Tensor | None], tuple[Tensor, Pullback]],
+        value: Callable[..., Tensor],
+        vjp: Callable[..., tuple[Tensor, Pullback]],
         pullback_states: float,
     ) -> None:
         self.parameters, self.pullback_states = of.parameters, pullback_states
         self._value, self._vjp = value, vjp
 
-    def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self._value(x, out)
+    def __call__(self, t: float, x: Tensor, out: Tensor | None = None, *then: Sum) -> Tensor:
+        return self._value(x, out, *then)
 
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        return self._vjp(x, out)
+    def vjp(self, t: float, x: Tensor, out: Tensor | None = None, *then: Sum) -> tuple[Tensor, Pullback]:
+        return self._vjp(x, out, *then)
 
 
 class AutogradField(Field):

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dissensus._memory import empty_like
 from dissensus.errors import SolverError
 from dissensus.solve._field import AutogradField, Field, Pullback, Split, evaluate
-from dissensus.solve._sums import Cotangent, Sums, relative, rms
+from dissensus.solve._sums import Sum, Sums, relative, rms
 from dissensus.solve._tableau import Tableau, Weights
 from dissensus.solve._tape import Step, Tape
 
@@ -76,29 +75,65 @@ class Stages:
         self.k = empty_like(x, tableau.stages + tableau.adaptive)
         self.first = self.k[0]
 
-    def begin(self, x: Tensor, h: float, *, keep: bool) -> None:
-        """A step of size h begins at x; with ``keep`` the inputs of its stages outlive it."""
+    def _begin(self, x: Tensor, h: float) -> None:
+        """A step of size h begins at x."""
         weights, drive = Weights.of(self.tableau, h, self.split.gain, self.split.decay), self.split.drive
-        self.x = x
         rows = (*weights.stages[1:], weights.error) if self.tableau.adaptive else weights.stages[1:]
         terms = [(row.drive, row.state, *row.values)[drive is None :] for row in rows]
         others = [x, self.first] if drive is None else [drive, x, self.first]
-        self.sums = Sums(others, self.k[1:], terms, None if keep else self.spare)
+        self.sums = Sums(others, self.k[1:], terms)
 
-    def input(self, i: int) -> Tensor:
-        """The input of stage i: ``s_i x + d_i B + sum_j w_ij k_j``."""
-        return self.sums(i - 1) if i else self.x
+    def run(
+        self, t: float, h: float, x: Tensor, *, keep: bool, first: bool = True, last: bool = True
+    ) -> tuple[Tensor, list[Pullback]]:
+        """A step of size h from x at time t.
 
-    def end(self, out: Tensor) -> Tensor:
-        """The new state, in ``out``."""
-        return self.sums(self.tableau.stages - 1, out)
+        Without ``first`` the value of the first stage is there already; without ``last`` the new state is not made.
+
+        Returns:
+            The new state, in fresh memory, and with ``keep`` the pullbacks of the stages.
+        """
+        self._begin(x, h)
+        pullbacks: list[Pullback] = []
+        if not first:
+            x = self._after(0, keep).tensor()
+        for i in range(not first, self.tableau.stages):
+            then = self._after(i, keep) if last or i < self.tableau.stages - 1 else None
+            pullback = self.evaluate(t + self.tableau.c[i] * h, x, i, keep=keep, then=then)
+            if pullback is not None:
+                pullbacks.append(pullback)
+            if then is not None:
+                x = then.out
+        return x, pullbacks
+
+    def evaluate(self, t: float, x: Tensor, i: int, *, keep: bool, then: Sum | None = None) -> Pullback | None:
+        """The value of stage i, whose input is x, and then a sum of which it is the last term.
+
+        Returns:
+            With ``keep`` the pullback.
+        """
+        takes = [then] if then is not None and self.split.takes_sums else []
+        pullback = None
+        if keep:
+            _, pullback = self.split.core.vjp(t, x, self.k[i], *takes)
+        else:
+            self.split.core(t, x, self.k[i], *takes)
+        if then is not None and not takes:
+            then.tensor()
+        return pullback
+
+    def _after(self, i: int, keep: bool) -> Sum:
+        """What is next after stage i: the input of another, ``s x + d B + sum_j w_j k_j``, or the new state; with
+        ``keep`` all of them outlive the step."""
+        outlives = keep or i == self.tableau.stages - 1
+        return Sum(self.sums, i, empty_like(self.k[0]) if outlives or self.spare is None else self.spare)
 
     def error(self, x: Tensor, new: Tensor, method: Method, norm: Norm) -> float:
         """The norm of an adaptive method's error estimate, relative to the tolerance."""
         row, tolerance = self.tableau.stages, (method.atol, method.rtol)
         if norm is rms:
             return self.sums.relative_rms(row, x, new, *tolerance)
-        return norm(relative(self.sums(row), x, new, *tolerance))
+        return norm(relative(self.sums(row, empty_like(x)), x, new, *tolerance))
 
 
 def too_many_steps(count: int, method: Method, stop: float) -> SolverError:
@@ -178,7 +213,7 @@ class Integrator:
         self.first: Pullback | None = None  # pullback of k[0], where the last step's last stage is this one's first
         self.pullbacks: list[Pullback] = []
         if tableau.adaptive and stops[-1] > 0.0:
-            self._evaluate(0.0, x, 0)
+            self.first = self._evaluate(0.0, x, 0)
             self.h = 0.0 if self.ahead else self._initial_step(x)
         t, states, self.end = 0.0, [], stops[-1]
         for stop in stops:
@@ -198,8 +233,7 @@ class Integrator:
             t = start + i * size
             end = stop if i == count - 1 else start + (i + 1) * size
             self._new_stages(x)
-            self._evaluate(t, x, 0)
-            x = self._finish(t, end - t, x, self._stages(t, end - t, x), end)
+            x = self._finish(t, end - t, x, self._step(t, end - t, x, first=True), end)
         return x
 
     def _adaptive(self, t: float, x: Tensor, stop: float) -> Tensor:
@@ -216,7 +250,7 @@ class Integrator:
             if not (last or h >= 1e-12 * stop):  # NaN included
                 raise underflow(t, h)
             end = stop if last else t + h
-            new = self._stages(t, h, x)
+            new = self._step(t, h, x, first=False)
             last_pullback = self._evaluate(end, new, tableau.stages)
             ratio = self.stages.error(x, new, method, self.norm)
             if ratio <= 1.0:
@@ -231,7 +265,6 @@ class Integrator:
                     self.first = last_pullback
             else:
                 self.stats.rejected += 1
-                self.pullbacks.clear()
                 self.ahead.clear()
                 self.h = self._next(h, ratio)
         return x
@@ -243,35 +276,27 @@ class Integrator:
             self.stages, self.held = Stages(self.split, self.method.tableau, x, self.room), False
         return fresh
 
-    def _stages(self, t: float, h: float, x: Tensor) -> Tensor:
-        """Evaluates the stages after the first into k and returns the new state (fresh memory)."""
-        tableau = self.method.tableau
-        self.stages.begin(x, h, keep=self.keep)
-        if self.keep and self.first is not None:
-            self.pullbacks.append(self.first)
-        for i in range(1, tableau.stages):
-            pullback = self._evaluate(t + tableau.c[i] * h, self.stages.input(i), i)
-            if pullback is not None:
-                self.pullbacks.append(pullback)
-        return self.stages.end(empty_like(x))
+    def _step(self, t: float, h: float, x: Tensor, *, first: bool) -> Tensor:
+        """The new state (fresh memory); without ``first`` the first stage has been evaluated."""
+        self.stats.evaluations += self.method.tableau.stages - (not first)
+        new, self.pullbacks = self.stages.run(t, h, x, keep=self.keep, first=first)
+        self.held |= self.keep
+        if self.first is not None and not first and self.keep:
+            self.pullbacks.insert(0, self.first)
+        return new
 
     def _evaluate(self, t: float, x: Tensor, i: int) -> Pullback | None:
+        """Stage i by itself."""
         self.stats.evaluations += 1
-        if not self.keep:
-            self.split.core(t, x, self.stages.k[i])
-            return None
-        self.held = True
-        pullback = self.split.core.vjp(t, x, self.stages.k[i])[1]
-        if i == 0:
-            self.first = pullback
-        return pullback
+        self.held |= self.keep
+        return self.stages.evaluate(t, x, i, keep=self.keep)
 
     def _finish(self, t: float, h: float, x: Tensor, new: Tensor, end: float) -> Tensor:
         self.stats.accepted += 1
         self.times.append(end)
         if self.tape is not None:
             self.tape.add(Step(t, h), x, tuple(self.pullbacks))
-            self.pullbacks.clear()
+            self.pullbacks = []
             self.keep = self.tape.keeps_pullbacks
         if self.callback is not None:
             self.callback(end, new)
@@ -289,15 +314,19 @@ class Integrator:
         # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
         # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
         # step.
-        room, f0, tolerance = self.room, self.split.value(x, self.stages.k[0]), (self.method.atol, self.method.rtol)
-        sizes = Sums([x, f0], self.stages.k[:0], [(1.0,), (0.0, 1.0)])
+        split, nothing, tolerance = self.split, self.stages.k[:0], (self.method.atol, self.method.rtol)
+        parts = [x, self.stages.k[0]] if split.drive is None else [x, self.stages.k[0], split.drive]
+        f0 = (-split.decay, split.gain, 1.0)[: len(parts)]  # f(0, x), as the weights of its parts
+        sizes = Sums(parts, nothing, [(1.0,), f0])
         d0, d1 = (sizes.relative_rms(i, x, x, *tolerance) for i in range(2))
         if not (math.isfinite(d0) and math.isfinite(d1)):
             return 0.0  # refused as an underflow
         h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
         self.stats.evaluations += 1
-        f1 = self.field(h0, torch.add(x, f0, alpha=h0, out=room))
-        d2 = Sums([f1, f0], self.stages.k[:0], [(1.0, -1.0)]).relative_rms(0, x, x, *tolerance) / h0
+        further = Sums(parts, nothing, [(1.0 + h0 * f0[0], *(h0 * weight for weight in f0[1:]))])(0, self.room)
+        f1 = self.field(h0, further)
+        difference = Sums([f1, *parts], nothing, [(1.0, *(-weight for weight in f0))])
+        d2 = difference.relative_rms(0, x, x, *tolerance) / h0
         top = max(d1, d2)
         h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / self.method.tableau.order)
         return _MOST * min(100.0 * h0, h1)
@@ -326,10 +355,7 @@ def advance(field: Field, tableau: Tableau, stats: Stats, steps: Sequence[Step],
     stages = Stages(split, tableau, x, empty_like(x))
     for step in steps:
         stats.backward_evaluations += tableau.stages
-        stages.begin(x, step.h, keep=False)
-        for i in range(tableau.stages):
-            split.core(step.t + tableau.c[i] * step.h, stages.input(i), stages.k[i])
-        x = stages.end(empty_like(x))
+        x, _ = stages.run(step.t, step.h, x, keep=False)
     return x
 
 
@@ -360,9 +386,10 @@ def step_vjp(
     stack = empty_like(x, count)
     rows.reverse()
     terms = [(new.values[i], *(row.values[i] for row in rows[: count - 1 - i])) for i in reversed(range(count))]
-    sums = Sums([cotangent], stack, terms, empty_like(x))
+    sums, room = Sums([cotangent], stack, terms), empty_like(x)
     for j, pullback in enumerate(reversed(pullbacks)):
-        pullback(Cotangent(sums, j) if split.takes_sums else sums(j), grads, stack[j])
+        g = Sum(sums, j, room)
+        pullback(g if split.takes_sums else g.tensor(), grads, stack[j])
     by_drive = None
     if split.index is not None and grads:
         by_drive = (new.drive, *(row.drive for row in rows)), grads[split.index]
@@ -370,7 +397,5 @@ def step_vjp(
 
 
 def _stage_pullbacks(split: Split, tableau: Tableau, stats: Stats, step: Step, x: Tensor) -> list[Pullback]:
-    stages, core = Stages(split, tableau, x), split.core
     stats.backward_evaluations += tableau.stages
-    stages.begin(x, step.h, keep=True)
-    return [core.vjp(step.t + c * step.h, stages.input(i), stages.k[i])[1] for i, c in enumerate(tableau.c)]
+    return Stages(split, tableau, x).run(step.t, step.h, x, keep=True, last=False)[1]

@@ -22,47 +22,32 @@ class Sums:
         others: the first terms, of one shape.
         stack: the terms after them, [terms, *shape].
         rows: the weights, a tuple each.
-        spare: memory for a sum that is needed only until the next; None if each needs memory of its own.
     """
 
-    def __init__(
-        self,
-        others: Sequence[Tensor],
-        stack: Tensor,
-        rows: Sequence[tuple[float, ...]],
-        spare: Tensor | None = None,
-    ) -> None:
-        self.others, self.stack, self.rows, self.spare = [v.contiguous() for v in others], stack, rows, spare
-        self._terms = _native.Terms(self.others, stack) if _native.serves(*self.others, stack) else None
+    def __init__(self, others: Sequence[Tensor], stack: Tensor, rows: Sequence[tuple[float, ...]]) -> None:
+        self.others, self.stack, self.rows = [v.contiguous() for v in others], stack, rows
+        self.terms = _native.Terms(self.others, stack) if _native.serves(*self.others, stack) else None
 
-    def __call__(self, i: int, out: Tensor | None = None) -> Tensor:
-        """The sum of row i, in ``out`` where given."""
-        if out is None:
-            out = empty_like(self.others[0]) if self.spare is None else self.spare
-        if self._terms is not None and out.is_contiguous():
-            self._terms.combine(self.rows[i], out)
-            return out
-        return self._combine(self.rows[i], out)
-
-    def through_sigmoid(self, i: int, k: Tensor, out: Tensor) -> Tensor:
-        """``sum_j w_ij s_j k (1 - k)``, in ``out``: the sum of row i as the cotangent of a sigmoid with the value k."""
-        if self._terms is not None and _native.serves(k, out):
-            self._terms.combine(self.rows[i], out, k=k)
-            return out
-        return torch.ops.aten.sigmoid_backward.grad_input(self(i), k, grad_input=out)
+    def __call__(self, i: int, out: Tensor) -> Tensor:
+        """The sum of row i, in a contiguous ``out``."""
+        if self.terms is None:
+            return self._combine(self.rows[i], out)
+        self.terms.combine(self.rows[i], out)
+        return out
 
     def relative_rms(self, i: int, x: Tensor, new: Tensor, atol: float, rtol: float) -> float:
         """The root mean square of the sum of row i, entry by entry relative to ``atol + rtol max(|x|, |new|)``."""
-        if self._terms is not None and _native.serves(x, new):
-            return self._terms.relative_rms(self.rows[i], x, new, atol, rtol)
-        return rms(relative(self(i), x, new, atol, rtol))
+        if self.terms is not None and _native.serves(x, new):
+            return self.terms.relative_rms(self.rows[i], x, new, atol, rtol)
+        return rms(relative(self(i, empty_like(new)), x, new, atol, rtol))
 
     def last(
         self, weights: tuple[float, ...], out: Tensor, also: tuple[tuple[float, ...], Tensor] | None = None
     ) -> Tensor:
-        """A sum with these weights, in ``out``; one with the weights ``also[0]`` is added to ``also[1]``."""
-        if self._terms is not None and _native.serves(out, also and also[1]):
-            self._terms.combine(weights, out, also=also)
+        """A sum with these weights, in a contiguous ``out``. One with the weights ``also[0]`` is added to the tensor
+        ``also[1]``."""
+        if self.terms is not None and (also is None or _native.serves(also[1])):
+            self.terms.combine(weights, out, also=also)
             return out
         if also is not None:
             also[1].add_(self._combine(also[0], empty_like(out)))
@@ -81,19 +66,28 @@ class Sums:
         return out
 
 
-class Cotangent(NamedTuple):
-    """A sum that a pullback may take as it is, and need not write out."""
+class Sum(NamedTuple):
+    """A sum that is not made yet: row ``row`` of ``sums``, to be written to ``out``."""
 
     sums: Sums
     row: int
-
-    def through_sigmoid(self, k: Tensor, out: Tensor) -> Tensor:
-        """See :meth:`Sums.through_sigmoid`."""
-        return self.sums.through_sigmoid(self.row, k, out)
+    out: Tensor
 
     def tensor(self) -> Tensor:
         """The sum."""
-        return self.sums(self.row)
+        return self.sums(self.row, self.out)
+
+    def through_sigmoid(self, k: Tensor, out: Tensor) -> Tensor:
+        """``sum_j w_j s_j k (1 - k)``, in ``out``: the sum as the cotangent of a sigmoid with the value k."""
+        if self.sums.terms is None or not _native.serves(k, out):
+            return torch.ops.aten.sigmoid_backward.grad_input(self.tensor(), k, grad_input=out)
+        self.sums.terms.combine(self.sums.rows[self.row], out, k=k)
+        return out
+
+    @property
+    def native(self) -> tuple[_native.Terms, tuple[float, ...], Tensor] | None:
+        """The terms, their weights and the memory for the sum, where the package's own kernels take them."""
+        return None if self.sums.terms is None else (self.sums.terms, self.sums.rows[self.row], self.out)
 
 
 def rms(x: Tensor) -> float:
