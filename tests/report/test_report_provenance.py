@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dissensus import __version__
+from dissensus import __version__, _native
 from dissensus.report import provenance
 from dissensus.report._provenance import command_line
 
@@ -37,6 +37,12 @@ def test_a_gpu_is_named_if_torch_is_loaded(monkeypatch):
     cuda = SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "Some GPU")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert provenance()["gpu"] == "Some GPU"
+
+
+@pytest.mark.parametrize(("library", "kernels"), [(None, "torch"), (object(), "compiled")])
+def test_kernels_are_told(library: object, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "_library", library)
+    assert provenance()["kernels"] == kernels
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ _PRIVATE = re.compile(
 def provenance() -> dict[str, str]:
     """Versions, hardware, date (UTC) and command line of this process.
 
-    Versions are read from package metadata, so nothing heavy is imported; a GPU is named if torch is loaded already.
-    Folders of absolute paths and network addresses are left out of the command: they tell user and host names.
+    Versions are read from package metadata, so nothing heavy is imported; a GPU, and whether the package's kernels are
+    compiled, is told if torch is loaded already. Folders of absolute paths and network addresses are left
+    out of the command: they tell user and host names.
     """
     facts = {
         "command": command_line(sys.argv),
@@ -42,6 +43,9 @@ def provenance() -> dict[str, str]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         facts["gpu"] = torch.cuda.get_device_name()
+    native = sys.modules.get("dissensus._native")
+    if native is not None:
+        facts["kernels"] = "compiled" if native.serves() else "torch"
     return facts
 
 
