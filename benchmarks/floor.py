@@ -29,10 +29,10 @@ def run(quick: bool = False) -> dict[str, Any]:
         "that has the fastest sparse products of three: those, torch's weighted bags of rows, and the package's own. "
         "'chain_ratio' compares with the kernels one after the other, the package's products among them, each on what "
         "the one before it made. The field itself has fewer passes than kernels where the package's are compiled: a "
-        "product saturates its rows, and the transposed one takes the gradient of the entries along. Solver overhead: the share of an integration, forward and "
-        "backward, beyond what the evaluations of the field take in it (timed one by one where the solver treats "
-        "the field as a whole; otherwise the field's affine terms are part of the solver's combinations). As in "
-        "training, the C library keeps freed memory.",
+        "product saturates its rows, and the transposed one takes the gradient of the entries along. Solver overhead: "
+        "the share of an integration, forward and backward, beyond what the evaluations of the field take in one that "
+        "treats it as a whole, timed one by one; otherwise the field's affine terms are part of the solver's sums. As "
+        "in training, the C library keeps freed memory.",
     }
 
 

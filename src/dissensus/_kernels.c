@@ -1,4 +1,5 @@
-/* Sparse products in float32, each with what is done to its rows while they are in registers.
+/* Sparse products in float32, each with what is done to its rows while they are in registers, and linear combinations
+ * of states, which is all that a Runge-Kutta method does between them.
  *
  * A matrix A comes as CSR: entries pointers[i] .. pointers[i + 1] - 1 are those of row i. Dense arrays are contiguous,
  * [rows, channels]. A product does not depend on the number of threads: every row is made by one, entry by entry.
@@ -18,8 +19,8 @@ typedef int64_t count;
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* Numbers in a register of the widest kind, registers for the columns of a row, and how many entries ahead the rows are fetched
- * that they are about. */
+/* Numbers in a register of the widest kind, registers for the columns of a row, and how many entries ahead the rows are
+ * fetched that they are about. */
 enum { LANES = 16, WIDEST = 8, AHEAD = 4 };
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -105,8 +106,8 @@ INLINE const float *row_of(const task t, count e, count end, count c, const int 
     return t.x + t.columns[e] * t.channels + c;
 }
 
-/* Columns c .. c + width LANES - 1 of out = scale (A x + add), and by_values[order[e]] += scale <x_j, y_i> for the entry
- * e at (i, j); without `add` or `by_values` the one or the other is left out. The last of the columns are only n. */
+/* Columns c .. c + width LANES - 1 of out = scale (A x + add), and by_values[order[e]] += scale <x_j, y_i> for entry e
+ * at (i, j); without `add` or `by_values` the one or the other is left out. The last of the columns are only n. */
 INLINE void product_block(const task t, count start, count stop, count c, const int width, count n)
 {
     for (count i = start; i < stop; i++) {
@@ -134,8 +135,8 @@ INLINE void product_block(const task t, count start, count stop, count c, const 
     }
 }
 
-/* The same columns of out = sigmoid(A x + add + own state), of value = outer out + source - damping state, and of next =
- * sum_j weights[j] terms[j], where these are given; the last of the terms is out. */
+/* The same columns of out = sigmoid(A x + add + own state), of value = outer out + source - damping state, and of next
+ * = sum_j weights[j] terms[j], where these are given; the last of the terms is out. */
 INLINE void saturate_block(const task t, count start, count stop, count c, const int width, count n)
 {
     for (count i = start; i < stop; i++) {
@@ -155,10 +156,10 @@ INLINE void saturate_block(const task t, count start, count stop, count c, const
             if (t.value)
                 store(t.value + at, t.outer * saturated + load(t.source + at, n) - t.damping * state, n);
             if (t.next) {
-                lanes next = t.weights[t.count_terms - 1] * saturated;
+                lanes next = all(0.0f); /* in the order of combine_block, so that both are the same to the bit */
                 for (int j = 0; j < t.count_terms - 1; j++)
                     next += t.weights[j] * load(t.terms[j] + at, n);
-                store(t.next + at, next, n);
+                store(t.next + at, next + t.weights[t.count_terms - 1] * saturated, n);
             }
         }
     }
@@ -167,9 +168,9 @@ INLINE void saturate_block(const task t, count start, count stop, count c, const
 /* All columns of some rows, as many at once as registers hold. */
 #define ALL_COLUMNS(block)                                                                                             \
     count c = 0;                                                                                                       \
-    for (; t.channels - c >= WIDEST * LANES; c += WIDEST * LANES)                                                     \
+    for (; t.channels - c >= WIDEST * LANES; c += WIDEST * LANES)                                                      \
         block(t, start, stop, c, WIDEST, LANES);                                                                       \
-    switch ((t.channels - c) / LANES) {                                                                               \
+    switch ((t.channels - c) / LANES) {                                                                                \
     case 7: block(t, start, stop, c, 7, LANES); break;                                                                 \
     case 6: block(t, start, stop, c, 6, LANES); break;                                                                 \
     case 5: block(t, start, stop, c, 5, LANES); break;                                                                 \
@@ -178,7 +179,7 @@ INLINE void saturate_block(const task t, count start, count stop, count c, const
     case 2: block(t, start, stop, c, 2, LANES); break;                                                                 \
     case 1: block(t, start, stop, c, 1, LANES); break;                                                                 \
     }                                                                                                                  \
-    if (t.channels % LANES)                                                                                           \
+    if (t.channels % LANES)                                                                                            \
         block(t, start, stop, t.channels / LANES * LANES, 1, t.channels % LANES);
 
 EVERY_CPU static void product_rows(const task t, count start, count stop) { ALL_COLUMNS(product_block) }
@@ -227,7 +228,7 @@ void dissensus_saturate(int threads, count rows, count channels, const int32_t *
         saturate_rows(t, part(rows, pointers, i, threads), part(rows, pointers, i + 1, threads));
 }
 
-/* out = sum_j weights[j] terms[j], times k (1 - k) where k is given, and total += sum_j others[j] terms[j] where that is;
+/* out = sum_j weights[j] terms[j], times k (1 - k) where k is given, and total += sum_j others[j] terms[j] where it is;
  * numbers start .. stop - 1, n at a time, where n is the constant LANES but at the end. */
 INLINE void combine_block(count start, count stop, count n, int count_terms, const float *const *terms,
     const float *weights, const float *k, float *out, const float *others, float *total)
