@@ -4,7 +4,7 @@ import sys
 
 from setuptools import Extension, setup
 
-FLAGS = ["-O3", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+FLAGS = ["-O3", "-g0", "-fopenmp", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 
 kernels = Extension(
     "dissensus._kernels",

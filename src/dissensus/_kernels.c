@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Raised with every change of what these functions take. */
+const int dissensus_interface = 1;
+
 typedef int64_t count;
 
 /* The loops are compiled for several processors, and the one at hand chosen when the library is loaded. */

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-import weakref
+from contextlib import suppress
 
 import numpy as np
 import torch
 from torch import Tensor
 
-# Bytes from which on a block is kept; the C library does so with smaller ones.
-LEAST = 2**22
+# Bytes from which on a block is kept; smaller ones are left to the C library.
+LEAST = 2**20
 # Bytes that may lie unused.
 MOST = 2**31
 # A block may be so many times as large as what is asked for.
 _SLACK = 1.5
-# Where a block begins, so that pages of the largest size can hold it; numpy asks the system for them.
-_PAGE = 2**21
+# Where a block begins that is large enough for pages of the largest size, for which numpy asks the system; and others.
+_HUGE, _PAGE = 2**21, 2**12
 
-# By identity, the longest unused first. A block may come back at any moment, in any thread: every use is one operation.
-_unused: dict[int, np.ndarray] = {}
+# By size. A block may come back at any moment, in any thread: every use is one operation, and what two threads take
+# from each other is mapped again.
+_unused: dict[int, list[np.ndarray]] = {}
 
 
 def empty_like(x: Tensor, count: int | None = None, *, rows: int | None = None) -> Tensor:
@@ -36,26 +37,49 @@ def empty_like(x: Tensor, count: int | None = None, *, rows: int | None = None) 
         return x.new_empty(shape)
     block = _take(size)
     # The tensor holds on to this view, and the block comes back when the view is gone.
-    lent = block[:size]
-    weakref.finalize(lent, _give, block).atexit = False
+    lent = block[:size].view(_Lent)
+    lent.block = block
     return torch.from_numpy(lent).view(x.dtype).view(shape)
 
 
+class _Lent(np.ndarray):
+    """Some bytes of a block."""
+
+    block: np.ndarray | None = None
+
+    def __del__(self) -> None:
+        if self.block is not None:
+            _give(self.block)
+
+
 def _take(size: int) -> np.ndarray:
-    for key, block in sorted(_unused.copy().items(), key=lambda item: len(item[1])):
-        if size <= len(block) <= _SLACK * size and _unused.pop(key, None) is not None:
+    for length in (size, *sorted(n for n in _unused.copy() if size < n <= _SLACK * size)):
+        with suppress(KeyError, IndexError):
+            blocks = _unused[length]
+            block = blocks.pop()
+            if not blocks:
+                _unused.pop(length, None)
             return block
-    whole = np.empty(size + _PAGE, dtype=np.uint8)
-    start = -whole.ctypes.data % _PAGE
+    _drop(size)  # what is mapped anew takes the place of what lies unused: together they are no more than was in use
+    page = _HUGE if size >= 2 * _HUGE else _PAGE
+    whole = np.empty(size + page, dtype=np.uint8)
+    start = -whole.ctypes.data % page
     return whole[start : start + size]
 
 
 def _give(block: np.ndarray) -> None:
-    _unused[id(block)] = block
-    kept = _unused.copy()
-    excess = sum(map(len, kept.values())) - MOST
-    for key, oldest in kept.items():
-        if excess <= 0:
-            break
-        excess -= len(oldest)
-        _unused.pop(key, None)
+    _unused.setdefault(len(block), []).append(block)
+    _drop(sum(length * len(blocks) for length, blocks in _unused.copy().items()) - MOST)
+
+
+def _drop(excess: int) -> None:
+    """Gives so many bytes back to the system, the sizes first that came up first."""
+    if excess <= 0:
+        return
+    for length, blocks in _unused.copy().items():
+        while excess > 0 and blocks:
+            with suppress(IndexError):
+                blocks.pop(0)
+            excess -= length
+        if not blocks:
+            _unused.pop(length, None)

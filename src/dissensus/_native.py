@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -18,6 +19,10 @@ _POINTER, _INT, _COUNT, _FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, 
 _PRODUCT: list[Any] = [_INT, _COUNT, _COUNT, _POINTER, _POINTER, _POINTER, _POINTER]
 
 
+# Of the kernels that this module was written for.
+_INTERFACE = 1
+
+
 def _load() -> ctypes.CDLL | None:
     """The library, unless there is none, or DISSENSUS_NATIVE is 0."""
     if os.environ.get("DISSENSUS_NATIVE", "1") == "0":
@@ -28,6 +33,13 @@ def _load() -> ctypes.CDLL | None:
             library = ctypes.CDLL(str(path))
         except OSError:  # not there, or for another system
             continue
+        if ctypes.c_int.in_dll(library, "dissensus_interface").value != _INTERFACE:
+            warnings.warn(
+                "the compiled kernels are of another version, and torch does their work: build them again by "
+                "`pip install -e .`",
+                stacklevel=2,
+            )
+            return None
         library.dissensus_product.argtypes = [*_PRODUCT, _FLOAT, *[_POINTER] * 5]
         library.dissensus_saturate.argtypes = [
             *_PRODUCT,
