@@ -123,7 +123,7 @@ def saturate(
     Args:
         rowptr, col, values: A in CSR.
         x: [columns, channels].
-        out: [rows, channels]; none of the others.
+        out: [rows, channels]; of the others it may be where the value is written, which then remains.
         add: [rows, channels].
         state: [rows, channels].
         own: a factor.

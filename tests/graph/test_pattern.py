@@ -179,6 +179,12 @@ def test_wrong_shapes_are_errors(path: str, wrong: str) -> None:
         product(pattern, given.pop("values"), given.pop("x"), **given)
 
 
+def test_a_gradient_of_the_wrong_length_is_an_error(path: str) -> None:
+    pattern, values, _ = make()
+    with pytest.raises(ValueError, match="one for each"):
+        product_vjp(pattern, values.float(), torch.ones(4, 16), torch.ones(5, 16), torch.zeros(pattern.entries - 1))
+
+
 def test_products_agree_with_the_library(path: str) -> None:
     generator = torch.Generator().manual_seed(0)
     graph = build(torch.randint(300, (2, 3000), generator=generator), 300)

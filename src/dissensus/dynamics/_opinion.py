@@ -104,7 +104,15 @@ class Opinion(Field):
             return Split(self)
         # A pullback holds input and mixed input of a stage, and its share of the stack of a step.
         core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.5)
-        return Split(core, self.saturation.outer, self.damping, self.source, self._place.get("source"), True, True)
+        return Split(
+            core,
+            gain=self.saturation.outer,
+            decay=self.damping,
+            drive=self.source,
+            index=self._place.get("source"),
+            keeps_value=True,
+            takes_sums=True,
+        )
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         # The saturation and the value pass through the same memory.

@@ -141,6 +141,10 @@ def product_vjp(
     if by_values is None:
         return product(pattern.T, values_t, g, add=add, scale=scale, out=out)
     transpose = pattern.T
+    if by_values.numel() != pattern.entries:
+        raise ValueError(
+            f"by_values has {by_values.numel()} entries: give one for each of the pattern's {pattern.entries}"
+        )
     if not (_native_serves(transpose, values_t, g, x, add, out) and _native.serves(by_values)):
         inner(pattern, g, x, scale=scale, out=by_values)
         return product(transpose, values_t, g, add=add, scale=scale, out=out)
@@ -180,7 +184,7 @@ def saturated_product(
         x: [columns, channels].
         state: [rows, channels].
         own: a factor.
-        out: [rows, channels]; none of the others.
+        out: [rows, channels]; of the others it may be ``into``, which then remains.
         add: [rows, channels]; None for nothing.
         value: numbers f and d, and b and ``into``, both [rows, channels]; None for nothing.
         then: a sum to be made afterwards: its terms, the last of which is ``out``, their weights, and its place.

@@ -41,11 +41,12 @@ def provenance() -> dict[str, str]:
             continue
     facts |= {"platform": f"{platform.system()} {platform.machine()}", "cpu": _cpu(), "cores": str(_cores())}
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        facts["gpu"] = torch.cuda.get_device_name()
-    native = sys.modules.get("dissensus._native")
-    if native is not None:
-        facts["kernels"] = "compiled" if native.serves() else "torch"
+    if torch is not None:
+        from dissensus import _native
+
+        facts["kernels"] = "compiled" if _native.serves() else "torch"
+        if torch.cuda.is_available():
+            facts["gpu"] = torch.cuda.get_device_name()
     return facts
 
 
