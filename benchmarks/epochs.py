@@ -1,6 +1,7 @@
 """Training side by side: graphs, models with the paper's settings, epochs with the clock on."""
 
 import time
+from contextlib import nullcontext
 from statistics import median
 from typing import Any
 
@@ -11,8 +12,8 @@ from torch_geometric.data import Data
 from common import SIZES, say
 from dissensus import data, nn
 from dissensus.errors import DissensusError
+from dissensus.runtime import training as training_settings
 from dissensus.train import resolve
-from dissensus.train._fit import keep_freed_memory
 from plain import Plain, plain
 
 _OPTIMIZERS = {"adam": torch.optim.Adam, "adamax": torch.optim.Adamax, "rmsprop": torch.optim.RMSprop}
@@ -40,22 +41,14 @@ def graph(name: str, *, quick: bool, real: bool = True) -> tuple[Data, str]:
     return made, f"generated, {'a fraction of' if quick else 'of'} {name}'s size"
 
 
-def create(dataset: str, name: str, graph: Data, **changes: Any) -> tuple[nn.BIMP | nn.AttentiveModel, Any]:
+def create(dataset: str, name: str, graph: Data, **changes: Any) -> tuple[nn.ContinuousModel, Any]:
     """Our model with the paper's settings for a dataset, seeded, and its training settings."""
     config = resolve(dataset, name, preset="paper")
-    options = {**config.model.options, **changes}
-    if options.get("option_attention") == "node":
-        options["num_nodes"] = graph.num_nodes
+    info = nn.info(name)
+    options = info.complete({**config.model.options, **changes}, num_nodes=graph.num_nodes)
     torch.manual_seed(0)
-    model = nn.create(
-        name,
-        in_channels=graph.num_features,
-        hidden_channels=config.model.hidden_channels,
-        out_channels=int(graph.y.max()) + 1,
-        **options,
-    )
-    if isinstance(model, nn.GRANDPlusPlus):
-        model.set_sources(graph.train_mask)
+    model = info.create(graph.num_features, config.model.hidden_channels, int(graph.y.max()) + 1, **options)
+    model.prepare(graph)
     return model, config.train
 
 
@@ -109,18 +102,17 @@ class Run:
 _BLOCK = 10
 
 
-def alone(model: Any, graph: Data, settings: Any, epochs: int) -> Run:
-    """Our version trained by itself, with nothing between its epochs."""
-    keep_freed_memory()  # as `dissensus train` does
+def alone(model: Any, graph: Data, settings: Any, epochs: int, *, package_settings: bool = False) -> Run:
+    """Our version trained by itself, as in a user's loop or with the process settings of :func:`train.fit`."""
     run = Run(model, graph, settings)
-    for _ in range(epochs):
-        run.epoch()
+    with training_settings() if package_settings else nullcontext():
+        for _ in range(epochs):
+            run.epoch()
     return run
 
 
 def race(ours: Any, graph: Data, settings: Any, epochs: int, plain_epochs: int) -> tuple[Run, Run]:
-    """Both versions trained from the same parameters, some epochs of each in turn: both meet the same machine."""
-    keep_freed_memory()  # as `dissensus train` does
+    """Both versions trained from the same parameters in a plain PyTorch loop, some epochs of each in turn."""
     runs = Run(ours, graph, settings), Run(plain(ours), graph, settings)
     counts = epochs, plain_epochs
     while any(len(run.losses) < count for run, count in zip(runs, counts, strict=True)):

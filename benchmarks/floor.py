@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from common import SIZES, opinion, random_graph, say, together
-from dissensus.graph import Pattern, product
-from dissensus.solve import Field, Pullback, Stats, solve
-from dissensus.train._fit import keep_freed_memory
+from dissensus.graph import Pattern
+from dissensus.runtime import training as training_settings
+from dissensus.solve import Field, Pullback, Solution, solve
 
 # graph -> channels, time of the integration, repeats in a round, rounds
 _CASES = {"cora": (80, 12.2695, 20, 40), "computers": (128, 3.249, 3, 10), "arxiv": (128, 4.0, 1, 3)}
@@ -18,19 +18,20 @@ _CASES = {"cora": (80, 12.2695, 20, 40), "computers": (128, 3.249, 3, 10), "arxi
 
 def run(quick: bool = False) -> dict[str, Any]:
     """Milliseconds of a field evaluation and of its kernels, and the solver's share of a whole integration."""
-    keep_freed_memory()  # as training does
+    with training_settings():
+        rows = [_case(name, *case, quick) for name, case in _CASES.items()]
     return {
         "benchmark": "floor",
         "about": "one evaluation of BIMP's field and its pullback against its bare kernels, on graphs of three sizes",
-        "rows": [_case(name, *case, quick) for name, case in _CASES.items()],
+        "rows": rows,
         "note": "Kernels: sparse product, dense product and saturation, then the transposes of the three and the "
         "gradients of both matrices. Each is timed by itself, over and over on the same few buffers, which a large "
         "cache keeps. 'ratio' compares with the kernels of a sparse CSR matrix (MKL's), 'fastest_ratio' with the sum "
         "that has the fastest sparse products of three: those, torch's weighted bags of rows, and the package's own. "
         "'chain_ratio' compares with the kernels one after the other, the package's products among them, each on what "
-        "the one before it made. The field itself has fewer passes than kernels where the package's are compiled: a "
-        "product saturates its rows, and the transposed one takes the gradient of the entries along. Solver overhead: "
-        "the share of an integration, forward and backward, beyond what the evaluations of the field take in one that "
+        "the one before it made. Solver overhead: the "
+        "share of an integration, forward and backward, "
+        "beyond what the evaluations of the field take in one that "
         "treats it as a whole, timed one by one; otherwise the field's affine terms are part of the solver's sums. As "
         "in training, the C library keeps freed memory.",
     }
@@ -107,8 +108,8 @@ def _products(pattern: Pattern, x: Tensor) -> dict[str, Callable[[], Any]]:
     return {
         "bags_sparse_product": lambda: bags(pattern),
         "bags_sparse_transposed": lambda: bags(pattern.T),
-        "own_sparse_product": lambda: product(pattern, values, x),
-        "own_sparse_transposed": lambda: product(pattern.T, values, x),
+        "own_sparse_product": lambda: pattern.product(values, x),
+        "own_sparse_transposed": lambda: pattern.T.product(values, x),
     }
 
 
@@ -121,10 +122,10 @@ def _chain(pattern: Pattern, x: Tensor, g: Tensor) -> Callable[[], Any]:
 
     def run() -> None:
         torch.mm(x, square, out=y)
-        torch.sigmoid(product(pattern, values, y), out=k)
+        torch.sigmoid(pattern.product(values, y), out=k)
         torch.ops.aten.sigmoid_backward.grad_input(g, k, grad_input=h)
         torch.sparse.sampled_addmm(sampled, h, y.t(), beta=0.0, out=sampled)
-        q = product(pattern.T, values, h)
+        q = pattern.T.product(values, h)
         torch.addmm(total, q.t(), x, beta=0.0, out=total)
         torch.mm(q, square, out=by_x)
 
@@ -161,7 +162,7 @@ def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str
     integration, inside = float("inf"), float("inf")
     for _ in range(rounds):
         begun = time.perf_counter()
-        stats = _forward_and_backward(field, x, duration)
+        stats = _forward_and_backward(field, x, duration).stats
         integration = min(integration, time.perf_counter() - begun)
         timed = _Timed(field)
         _forward_and_backward(timed, x, duration)
@@ -175,7 +176,7 @@ def _overhead(field: Field, x: Tensor, duration: float, rounds: int) -> dict[str
     }
 
 
-def _forward_and_backward(field: Field, x: Tensor, duration: float) -> Stats:
+def _forward_and_backward(field: Field, x: Tensor, duration: float) -> Solution:
     solution = solve(field, x, duration)
     solution.state.backward(torch.ones_like(x))
-    return solution.stats
+    return solution

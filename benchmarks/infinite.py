@@ -56,7 +56,7 @@ def _fit(name: str, depth: str, split: int, quick: bool) -> train.Result:
     preset = "none" if quick else "tuned"
     # An equilibrium has no time to select.
     changes |= {"data.split": split, "train.select_time": False}
-    return train.fit(train.resolve(name, "bimp", preset=preset, flags=changes))
+    return train.run(train.resolve(name, "bimp", preset=preset, flags=changes))
 
 
 def _equilibrium(run: train.Result) -> Any:

@@ -53,13 +53,14 @@ def steps(nodes: int, edges: int, channels: int, steps: int, gradient: str) -> d
     import torch
 
     from common import opinion, random_graph
-    from dissensus.solve import solve
+    from dissensus.solve import Adjoint, Autograd, Discrete, Euler, solve
 
     field, x = opinion(random_graph(nodes, edges), nodes, channels)
     # Once before: libraries, threads and the graph's transpose are not the steps' memory.
     field.vjp(0.0, x)[1](x, [torch.zeros_like(p) for p in field.parameters], None)
     with Peak() as peak:
-        solution = solve(field, x, 0.5 * steps, "euler", step_size=0.5, memory=0, gradient=gradient)
+        parts = {"discrete": Discrete(memory=0), "autograd": Autograd(), "adjoint": Adjoint()}
+        solution = solve(field, x, 0.5 * steps, Euler(0.5), parts[gradient])
         solution.state.backward(torch.ones_like(x))
     return {"peak_mb": peak.mb}
 
@@ -117,16 +118,15 @@ def fitting(dataset: str, flags: dict[str, Any]) -> dict[str, Any]:
     """A run of training, with its evaluations on the whole graph."""
     from common import say
     from dissensus import train
-    from dissensus.train._fit import load
 
     config = train.resolve(dataset, "bimp", preset="none", flags=flags)
-    load(config.data)  # which stays, for the run below
+    config.data.load()  # which stays, for the run below
 
     def progress(epoch: train.Epoch) -> None:
         say(f"  epoch {epoch.number} of {config.train.epochs}: loss {epoch.loss:.4f}, validation {epoch.val:.2f}")
 
     with Peak() as peak:
-        result = train.fit(config, progress=progress)
+        result = train.run(config, progress=progress)
     return {
         "peak_mb": peak.mb,
         "val": result.val,

@@ -27,7 +27,7 @@ class Plain(torch.nn.Module):
     None of these may depend on another: the adjoint would count what passes through both twice. Hence the copies of x0.
     """
 
-    def __init__(self, model: nn.BIMP | nn.AttentiveModel) -> None:
+    def __init__(self, model: nn.ContinuousModel) -> None:
         super().__init__()
         model = copy.deepcopy(model)
         self.encoder, self.decoder = model.encoder.linear, model.decoder.linear
@@ -38,7 +38,7 @@ class Plain(torch.nn.Module):
         self.evaluations = 0
         self.take(model)
 
-    def take(self, model: nn.BIMP | nn.AttentiveModel) -> None:
+    def take(self, model: nn.ContinuousModel) -> None:
         """What a subclass needs of the model beside its coders and attention."""
 
     @abstractmethod
@@ -196,6 +196,6 @@ _PLAIN: dict[type, type[Plain]] = {
 }
 
 
-def plain(model: nn.BIMP | nn.AttentiveModel) -> Plain:
+def plain(model: nn.ContinuousModel) -> Plain:
     """The plain version of a model, with a copy of its parameters."""
     return _PLAIN[type(model)](model)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from common import say
-from dissensus.studies import printed
+from dissensus.studies import STUDIES
 from epochs import create, evaluations, graph, race
 
 MODELS = ("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto")
@@ -29,7 +29,7 @@ def run(quick: bool = False) -> dict[str, Any]:
                     "ours_evaluations": evaluations(ours),
                     "plain_evaluations": evaluations(plain),
                     "ours_seconds": 1e-3 * ours.ms() * settings.epochs,
-                    "paper_seconds": printed("runtime").get({"model": name, "dataset": dataset}),
+                    "paper_seconds": STUDIES["runtime"].printed.get({"model": name, "dataset": dataset}),
                 }
             )
     times = {(row["graph"], row["model"]): row for row in rows}

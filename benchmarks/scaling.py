@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from common import clock, opinion, random_graph, say
-from dissensus.solve import solve
+from dissensus.solve import Discrete, Euler, solve
 from memory import measured
 
 _DEGREE = 14
@@ -42,7 +42,7 @@ def _time(edges: int, channels: int, steps: int) -> dict[str, Any]:
     cotangent = x.new_ones(x.shape)
 
     def whole() -> None:
-        solve(field, x, 0.5 * steps, "euler", step_size=0.5, memory=0).state.backward(cotangent)
+        solve(field, x, 0.5 * steps, Euler(0.5), Discrete(memory=0)).state.backward(cotangent)
 
     seconds = clock(whole, repeats=max(1, 100_000 // edges), rounds=3)
     return {

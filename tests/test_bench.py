@@ -9,11 +9,13 @@ import torch
 
 from dissensus import data, nn
 from dissensus.cli import main
-from dissensus.cli.bench import _show
+from dissensus.studies._bench import BENCHMARKS, Benchmarks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from plain import plain
+
+pytestmark = pytest.mark.slow
 
 RUNTIME = ("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto")
 KEYS = {
@@ -24,6 +26,7 @@ KEYS = {
     "arxiv": {"nodes", "edges", "seconds", "peak_mb", "evaluations", "loss"},
     "clusters": {"rows", "memory_ratio", "accuracy_difference"},
     "infinite": {"rows", "about", "note"},
+    "opinions": {"ensemble", "large", "diagrams", "about", "note"},
 }
 
 
@@ -31,6 +34,12 @@ def _bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
     threads = str(torch.get_num_threads())
     assert main(["bench", "--quick", "--json", "--threads", threads, *arguments]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def test_the_help_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "--help"])
+    assert ", ".join(BENCHMARKS) in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -42,7 +51,7 @@ def test_quick_mode_measures_everything(name: str, capsys: pytest.CaptureFixture
     assert result["benchmark"] == name
     assert KEYS[name] <= result.keys()
     CHECKS[name](result)
-    _show(report["results"], report["provenance"])
+    Benchmarks(report["results"], report["provenance"], quick=True).show()
     assert result["about"] in capsys.readouterr().out
 
 
@@ -55,6 +64,12 @@ def _clusters(result: dict) -> None:
     first, best = result["validation"][0]["clusters"], max(row["whole graph"] for row in result["validation"])
     assert [row["epoch"] for row in result["validation"]] == [1, 2, 3, 4]
     assert result["equal_steps_difference"] == pytest.approx(first - best)
+
+
+def _opinions(result: dict) -> None:
+    assert result["ensemble"]["largest_difference"] < 1e-3
+    assert result["large"]["residual"] < 1e-8
+    assert all(row["dense_seconds"] > 0 and row["iterative_seconds"] > 0 for row in result["diagrams"])
 
 
 def _infinite(result: dict) -> None:
@@ -116,6 +131,7 @@ def _arxiv(result: dict) -> None:
 CHECKS = {
     "clusters": _clusters,
     "infinite": _infinite,
+    "opinions": _opinions,
     "training": _training,
     "runtime": _runtime,
     "floor": _floor,
@@ -180,9 +196,10 @@ def test_plain_models_are_the_same_models(name: str, options: dict) -> None:
         torch.testing.assert_close(found[key], gradient, rtol=1e-5, atol=1e-6)
 
 
-def test_the_readme_shows_the_committed_training_times() -> None:
+def test_the_page_shows_the_committed_training_times() -> None:
     root = Path(__file__).parents[1]
-    shown = (root / "README.md").read_text(encoding="utf-8").split("bench:training -->\n")[1].splitlines()[2:-1]
+    page = (root / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    shown = page.split("bench:training -->\n")[1].splitlines()[2:-1]
     rows = json.loads((root / "benchmarks/results/training.json").read_text())["results"][0]["rows"]
     for line, row in zip(shown, rows, strict=True):
         graph, gradient, epochs, ours, plain_time, ratio, paper = (cell.strip() for cell in line.split("|")[1:-1])

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 from dissensus import runs, train
-from dissensus.train._presets import read_settings, write_settings
+from dissensus.train.presets import read_settings, write_settings
 
 PRESETS = Path(__file__).parents[2] / "src/dissensus/presets/tuned"
 MODELS = "gcn,gat,sage,grand-l,grand++-l,graphcon-tran,kuramoto"

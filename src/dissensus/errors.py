@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class DissensusError(Exception):
@@ -20,6 +22,10 @@ class SolverError(DissensusError, RuntimeError):
     """An integration or a fixed-point iteration failed; the message says what to change."""
 
 
+class TrainingError(DissensusError, RuntimeError):
+    """The training diverged; the message says what to change."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """The error for a name that is not known: the nearest match, then the whole list.
 
@@ -27,8 +33,9 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     "unknown model 'bmip': did you mean 'bimp'? Known: bimp, gcn"
     """
     names = list(known)
-    near = get_close_matches(str(name).lower(), names, n=1)
-    hint = f" did you mean {near[0]!r}?" if near else ""
+    lower = {name.lower(): name for name in names}
+    near = get_close_matches(str(name).lower(), lower, n=1)
+    hint = f" did you mean {lower[near[0]]!r}?" if near else ""
     return InputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}")
 
 
@@ -40,6 +47,18 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
+def optional(package: str, extra: str) -> Any:
+    """An optional package, imported, or the error that says how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise missing_extra(package, extra) from error
+
+
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """The error for an optional package that is not installed."""
     return MissingExtraError(f"{package} is not installed; get it with: pip install 'dissensus[{extra}]'")
+
+
+class StepSizeWarning(UserWarning):
+    """A step of Euler's method so large that decay alone changes the sign of the state."""

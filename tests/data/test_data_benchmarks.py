@@ -15,10 +15,10 @@ from torch_geometric import datasets
 
 from dissensus import data
 from dissensus.data import _benchmarks
-from dissensus.data._catalogue import CATALOGUE, cache_folder, download_cache, present
+from dissensus.data._catalogue import CATALOGUE, cache_folder, download_cache
 from dissensus.errors import InputError, MissingExtraError
 
-REAL = [name for name, entry in CATALOGUE.items() if not entry.built_in and name != "ogbn-arxiv"]
+REAL = [name for name, entry in CATALOGUE.items() if not entry.built_in and not name.startswith("ogbn")]
 BUILT_IN = [name for name, entry in CATALOGUE.items() if entry.built_in]
 
 
@@ -31,39 +31,50 @@ def check_facts(dataset: data.Dataset) -> None:
     assert graph.is_undirected() != entry.directed
     edges = graph.num_edges if entry.directed else graph.num_edges // 2
     assert (graph.num_nodes, edges, graph.num_features) == (entry.nodes, entry.edges, entry.features)
-    assert dataset.num_classes == entry.classes == len(graph.y.unique())
-    assert dataset.homophily == pytest.approx(entry.homophily, abs=1e-6)
-    assert (graph.x.dtype, graph.edge_index.dtype, graph.y.dtype) == (torch.float32, torch.int64, torch.int64)
+    assert dataset.num_classes == entry.classes
+    assert dataset.metric == entry.metric
+    if entry.classes:
+        assert len(graph.y[graph.y >= 0].unique()) == entry.classes
+    if entry.homophily is not None:
+        assert dataset.homophily == pytest.approx(entry.homophily, abs=1e-6)
+    of_targets = torch.int64 if entry.classes else torch.float32
+    assert (graph.x.dtype, graph.edge_index.dtype, graph.y.dtype) == (torch.float32, torch.int64, of_targets)
     assert graph.edge_weight is None
     for seed in dataset.default_splits[:2]:
         split = dataset.split(seed)
         masks = (split.train_mask, split.val_mask, split.test_mask)
         assert bool(sum(mask.int() for mask in masks).le(1).all())
-        assert all(mask.shape == (entry.nodes,) and mask.any() for mask in masks)
+        assert all(mask.shape == graph.y.shape and mask.any() for mask in masks)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.slow
 def test_facts_of_the_built_in_datasets(name: str) -> None:
     check_facts(data.load(name))
-    assert present(CATALOGUE[name]) == "built in"
+    assert CATALOGUE[name].present == "built in"
 
 
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.slow
 def test_real_dataset_has_the_published_facts_and_splits(name: str, real_data: Path) -> None:
     entry = CATALOGUE[name]
     before = listing(real_data / entry.folder)
     dataset = data.load(name)
     assert listing(real_data / entry.folder) == before
     assert not list(cache_folder().glob("*/"))
-    assert present(entry) == "DISSENSUS_DATA"
+    assert entry.present == "DISSENSUS_DATA"
     check_facts(dataset)
     again = data.load(name)
     assert again.fingerprint == dataset.fingerprint
     if entry.development is None:
         assert dataset.default_splits == tuple(range(10))
-        assert dataset.protocol == "ten fixed geom-gcn splits 0-9"
-        raw = np.load(real_data / entry.folder / entry.files[2 + 3])
-        assert np.array_equal(dataset.split(3).train_mask.numpy(), raw["train_mask"].astype(bool))
+        if entry.directed:
+            assert dataset.protocol == "ten fixed geom-gcn splits 0-9"
+            train = np.load(real_data / entry.folder / entry.files[2 + 3])["train_mask"]
+        else:
+            assert dataset.protocol == "ten fixed splits 0-9"
+            train = np.load(real_data / entry.folder / entry.files[0])["train_masks"][3]
+        assert np.array_equal(dataset.split(3).train_mask.numpy(), train.astype(bool))
         with pytest.raises(InputError, match="no split 10, only the fixed splits 0-9"):
             dataset.split(10)
     else:
@@ -71,6 +82,27 @@ def test_real_dataset_has_the_published_facts_and_splits(name: str, real_data: P
         split = dataset.split(5)
         masks = as_sets((split.train_mask, split.val_mask, split.test_mask))
         assert masks == literal_split(split.y.tolist(), entry.classes, entry.development, 5)
+
+
+def test_two_classes_of_the_heterophilous_family_report_roc_auc(real_data: Path) -> None:
+    assert data.load("minesweeper").metric == "roc_auc"
+    assert data.load("squirrel-filtered").metric == "accuracy"
+
+
+@pytest.mark.slow
+def test_arxiv_without_features_is_the_real_graph_with_its_time_split(real_data: Path) -> None:
+    entry, dataset = CATALOGUE["ogbn-arxiv-nofeatures"], data.load("ogbn-arxiv-nofeatures", undirected=False)
+    assert (dataset.graph.num_nodes, dataset.graph.num_edges) == (entry.nodes, entry.edges)
+    assert dataset.homophily == pytest.approx(entry.homophily, abs=1e-6)
+    split = dataset.split(0)
+    counts = [int(mask.sum()) for mask in (split.train_mask, split.val_mask, split.test_mask)]
+    assert counts == [90_941, 29_799, 48_603]
+    # Nothing but degrees: two nodes of the same degrees have the same features.
+    source, target = (torch.bincount(end, minlength=entry.nodes) for end in dataset.graph.edge_index)
+    same = ((source == 1) & (target == 1)).nonzero().view(-1)
+    assert len(same) > 1
+    assert bool((split.x[same] == split.x[same[0]]).all())
+    assert data.load("ogbn-arxiv-nofeatures").graph.is_undirected()
 
 
 def test_the_two_cornells_differ_in_features_and_links(real_data: Path) -> None:
@@ -212,10 +244,10 @@ def test_incomplete_raw_files_are_downloaded_elsewhere(small_texas: Path, monkey
 
     monkeypatch.setattr(datasets.WebKB, "download", download)
     entry = CATALOGUE["texas"]
-    assert present(entry) == "no"
+    assert entry.present == "no"
     assert data.load("texas").graph.num_nodes == 20
     assert listing(small_texas) == before
-    assert present(entry) == "cache"
+    assert entry.present == "cache"
     assert [path.name for path in cache_folder().iterdir()] == [download_cache(entry).name]
     monkeypatch.delenv("DISSENSUS_DATA")
     monkeypatch.setattr(datasets.WebKB, "download", lambda _: pytest.fail("downloaded again"))

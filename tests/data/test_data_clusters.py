@@ -51,6 +51,7 @@ def test_the_seed_of_the_greedy_partition_matters():
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=20)
 @given(nodes=st.integers(1, 40), share=st.floats(0.0, 1.0), edges=st.integers(0, 80), seed=st.integers(0, 100))
+@pytest.mark.slow
 def test_any_graph_falls_into_as_many_clusters_as_asked_for(method, nodes, share, edges, seed):
     parts = max(1, round(share * nodes))
     edge_index = torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(seed))

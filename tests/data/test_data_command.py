@@ -37,8 +37,8 @@ def test_table_has_a_line_for_every_dataset(
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert run() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1 : 1 + len(data.names())]] == data.names()
-    assert lines[4].split() == ["cora", "2,708", "5,278", "1,433", "7", "0.810", "MIT", "no"]
+    assert [line.split()[0] for line in lines[2 : 2 + len(data.names())]] == data.names()
+    assert lines[5].split() == ["cora", "2,708", "5,278", "1,433", "7", "0.810", "MIT", "no"]
     assert lines[-2:] == ["raw files: DISSENSUS_DATA is not set", "processed files: /somewhere/dissensus"]
     assert max(map(len, lines)) <= 110
 

@@ -152,12 +152,14 @@ def test_the_files_to_be_damaged_are_sound(tmp_path: Path, name: str, files: dic
 
 @FUZZ
 @given(changes(FIELDS))
+@pytest.mark.slow
 def test_npz_of_wrong_arrays(fields: dict[str, np.ndarray]) -> None:
     check("a.npz", {"a.npz": npz(fields)})
 
 
 @FUZZ
 @given(changes({"y": FIELDS["y"], **CSR, **ATTR}))
+@pytest.mark.slow
 def test_npz_of_wrong_csr_parts(fields: dict[str, np.ndarray]) -> None:
     check("a.npz", {"a.npz": npz(fields)})
 
@@ -198,6 +200,7 @@ values = st.recursive(
 
 @FUZZ
 @given(st.dictionaries(st.sampled_from(sorted(FIELDS)), values, max_size=4), st.booleans())
+@pytest.mark.slow
 def test_pt_of_wrong_values(new: dict[str, Any], wrap: bool) -> None:
     content = {**tensors(FIELDS), **new}
     check("a.pt", {"a.pt": pt(Data.from_dict(content) if wrap else content)})

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -117,3 +119,49 @@ def test_a_split_shares_the_graph_and_leaves_it_as_it_was() -> None:
     assert split.x.data_ptr() == dataset.graph.x.data_ptr()
     assert set(dataset.graph.keys()) == {"x", "edge_index", "y"}
     assert not torch.equal(split.train_mask, dataset.split(2).train_mask)
+
+
+def test_few_labels_leave_that_many_of_each_class_for_training() -> None:
+    one, many = (data.load("digits", labels_per_class=k).split(3) for k in (1, 5))
+    for split, count in ((one, 1), (many, 5)):
+        assert torch.bincount(split.y[split.train_mask]).tolist() == [count] * 10
+        assert not bool((split.train_mask & (split.val_mask | split.test_mask)).any())
+    assert torch.equal(one.test_mask, data.load("digits").split(3).test_mask)
+    with pytest.raises(InputError, match="at least 1"):
+        data.load("digits", labels_per_class=0)
+
+
+def test_few_labels_of_a_fixed_split_are_drawn_from_its_training_nodes() -> None:
+    plain = data.load("digits").split(1)
+    fixed = data.from_pyg(plain).with_labels(2)
+    split = fixed.split(0)
+    assert torch.bincount(split.y[split.train_mask]).tolist() == [2] * 10
+    assert bool((split.train_mask <= plain.train_mask).all())
+    assert torch.equal(split.val_mask, plain.val_mask)
+    assert "2 labels per class" in fixed.protocol
+
+
+def test_missing_features_are_zero_outside_the_training_set_alone() -> None:
+    whole, half, none = data.load("digits"), data.load("digits", missing_features=0.5), data.load("digits")
+    split, plain = half.split(1), whole.split(1)
+    others = int((~plain.train_mask).sum())
+    assert int(split.missing_mask.sum()) == round(0.5 * others)
+    assert not bool((split.missing_mask & split.train_mask).any())
+    assert not bool(split.x[split.missing_mask].any())
+    assert torch.equal(split.x[~split.missing_mask], plain.x[~split.missing_mask])
+    assert torch.equal(none.graph.x, whole.graph.x)  # the shared tensor is left as it was
+    everything = data.load("digits", missing_features=1.0).split(1)
+    assert torch.equal(everything.missing_mask, ~everything.train_mask)
+    assert "50% of the other nodes missing" in half.protocol
+    with pytest.raises(InputError, match="from 0 to 1"):
+        data.load("digits", missing_features=1.5)
+
+
+def test_the_protocol_of_tuned_baselines(real_data: Path) -> None:
+    split = data.load("cora", protocol="tunedgnn").split(1)
+    assert torch.bincount(split.y[split.train_mask]).tolist() == [20] * 7
+    assert (int(split.val_mask.sum()), int(split.test_mask.sum())) == (500, 1000)
+    photo = data.load("photo", protocol="tunedgnn")
+    assert [int(photo.split(0)[f"{key}_mask"].sum()) for key in ("train", "val", "test")] == [4590, 1530, 1530]
+    with pytest.raises(InputError, match="leave it out"):
+        data.load("texas", protocol="tunedgnn")

@@ -79,6 +79,7 @@ def test_csbm_refuses_what_it_cannot_draw(options: dict[str, object], message: s
         data.load("csbm", **options)
 
 
+@pytest.mark.slow
 def test_arxiv_synthetic_has_the_sizes_of_arxiv_and_heavy_tails() -> None:
     dataset = data.load("arxiv-synthetic")
     graph = dataset.graph

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from dissensus.dynamics import Kuramoto, Oscillators, ReactionDiffusion
-from dissensus.graph import Pattern, build, row_softmax
-from dissensus.solve import Field, evaluate, solve
+from dissensus.graph import Pattern, build
+from dissensus.solve import Euler, Field, solve
 
 N, C = 7, 3
 
@@ -23,7 +23,7 @@ def _seed() -> None:
 def graph(self_loops: bool = True) -> tuple[Pattern, Tensor]:
     edges = torch.tensor([[0, 1, 2, 3, 4, 5, 0, 3, 6, 2], [1, 2, 3, 4, 5, 6, 4, 1, 0, 6]])
     pattern = build(edges, N, self_loops=self_loops).pattern
-    return pattern, row_softmax(pattern, torch.randn(pattern.entries, dtype=torch.float64)).requires_grad_()
+    return pattern, pattern.row_softmax(torch.randn(pattern.entries, dtype=torch.float64)).requires_grad_()
 
 
 def leaf(*shape: int) -> Tensor:
@@ -48,7 +48,7 @@ def check(make: Callable[..., Field], parameters: list[Tensor], x: Tensor, expec
     torch.testing.assert_close(pullback(g, (), None), literal[0])  # the state's alone
     for total, grad in zip(grads, literal[1:], strict=True):
         torch.testing.assert_close(total - 1.0, grad)  # added to what was there
-    assert torch.autograd.gradcheck(lambda x, *p: evaluate(make(*p), 0.0, x), (x, *parameters))
+    assert torch.autograd.gradcheck(lambda x, *p: make(*p).differentiable(0.0, x), (x, *parameters))
 
 
 def dense(pattern: Pattern, values: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def test_a_lookahead_makes_euler_symplectic() -> None:
     for _ in range(4):
         v = v + h * (matrix @ y - y - v)
         y = y + h * v
-    torch.testing.assert_close(solve(field, state, 2.0, "euler", step_size=h).state, torch.stack([y, v]))
+    torch.testing.assert_close(solve(field, state, 2.0, Euler(h)).state, torch.stack([y, v]))
 
 
 def test_kuramoto_is_its_equation() -> None:

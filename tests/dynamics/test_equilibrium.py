@@ -16,10 +16,9 @@ def right_hand_side(x: np.ndarray, **parameters: object) -> np.ndarray:
     return dynamics.System(GRID, OPTIONS, **parameters).field()(0.0, torch.from_numpy(x)).numpy()
 
 
-@pytest.mark.parametrize("method", ["picard", "anderson"])
-def test_field_vanishes_at_the_equilibrium(method: str) -> None:
+def test_field_vanishes_at_the_equilibrium() -> None:
     parameters = {"input": INPUT, "damping": RNG.uniform(0.5, 2.0, 16), "attention": 0.05}
-    found = dynamics.equilibrium(GRID, options=OPTIONS, method=method, tol=1e-12, **parameters)
+    found = dynamics.equilibrium(GRID, options=OPTIONS, tol=1e-12, **parameters)
     assert found.converged
     assert found.residual <= 1e-12
     assert np.abs(right_hand_side(found.state.numpy(), **parameters)).max() < 1e-11
@@ -32,7 +31,7 @@ def test_far_starts_agree_at_the_critical_attention() -> None:
 
 def test_above_it_the_start_decides() -> None:
     u = 1.5 * float(dynamics.System(GRID).attention)
-    up, down = (dynamics.equilibrium(GRID, np.full(16, x), attention=u, method="picard") for x in (0.5, -0.5))
+    up, down = (dynamics.equilibrium(GRID, np.full(16, x), attention=u) for x in (0.5, -0.5))
     assert bool((up.state > 0.3).all())
     assert up.state.allclose(-down.state, atol=1e-7)
     assert dynamics.stability(GRID, up.state, attention=u).stable
@@ -69,9 +68,47 @@ def test_gradient_of_an_objective_on_the_equilibrium() -> None:
 
 
 def test_no_convergence() -> None:
-    with pytest.raises(SolverError, match="max_iter"):
-        dynamics.equilibrium(GRID, input=INPUT[:, 0], max_iter=2)
-    assert not dynamics.equilibrium(GRID, input=INPUT[:, 0], max_iter=2, strict=False).converged
+    ring = -nx.to_numpy_array(nx.DiGraph([(0, 1), (1, 2), (2, 0)]))  # oscillates above 2/3
+    with pytest.raises(SolverError, match="oscillate"):
+        dynamics.equilibrium(ring, np.array([0.5, 0.0, 0.0]), attention=2.0, max_time=200.0)
+    found = dynamics.equilibrium(ring, np.array([0.5, 0.0, 0.0]), attention=2.0, max_time=200.0, strict=False)
+    assert not found.converged
+    with pytest.raises(InputError, match="max_time"):
+        dynamics.equilibrium(GRID, max_time=0.0)
+
+
+def test_an_unstable_equilibrium_is_said_to_be_one() -> None:
+    with pytest.warns(RuntimeWarning, match="unstable"):
+        found = dynamics.equilibrium(GRID, attention=1.0)
+    assert not found.stable
+
+
+def test_the_flow_is_followed_where_plain_iteration_cycles() -> None:
+    # x <- S(..)/d jumps between two states on a star whose centre and leaves disagree; the flow settles.
+    star, start = nx.star_graph(6), np.array([1.0] + [-1.0] * 6)
+    u = 2.0 * float(dynamics.System(star, self_reinforcement=0.0).attention)
+    found = dynamics.equilibrium(star, start, attention=u, self_reinforcement=0.0)
+    assert found.stable
+    assert float(found.state.abs().min()) > 0.3
+    flow = dynamics.simulate(star, start, attention=u, self_reinforcement=0.0, times=[200.0])
+    assert found.state.allclose(flow.final, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["attention", "damping", "self_reinforcement", "input"])
+def test_numbers_as_tensors_keep_their_gradients(name: str) -> None:
+    values = {"attention": 0.06, "damping": 1.1, "self_reinforcement": 0.9, "input": 0.1}
+
+    def loss(value: torch.Tensor, how: str) -> torch.Tensor:
+        given = {**values, name: value}
+        if how == "simulate":
+            return dynamics.simulate(GRID, np.linspace(-1, 1, 16), times=[2.0], rtol=1e-10, **given).final.pow(3).sum()
+        return dynamics.equilibrium(GRID, tol=1e-12, **given).state.pow(3).sum()
+
+    for how in ("simulate", "equilibrium"):
+        value = torch.tensor(values[name], dtype=torch.float64, requires_grad=True)
+        (grad,) = torch.autograd.grad(loss(value, how), value)
+        ahead, behind = (float(loss(torch.tensor(values[name] + h, dtype=torch.float64), how)) for h in (1e-5, -1e-5))
+        assert float(grad) == pytest.approx((ahead - behind) / 2e-5, rel=1e-5)
 
 
 # --- Stability ---
@@ -81,16 +118,18 @@ def test_neutral_state_is_critical_at_the_critical_attention() -> None:
     for a, o in ((GRID, OPTIONS), (RNG.normal(size=(9, 9)), RNG.normal(size=(3, 3)))):
         bare_a, bare_o = (m - np.diag(np.diag(m)) for m in (a, o))
         u = dynamics.critical_attention(bare_a, bare_o, 0.7, 0.4)
-        found = dynamics.stability(a, options=o, damping=0.7, self_reinforcement=0.4, attention=u)
+        found = dynamics.stability(a, options=o, damping=0.7, self_reinforcement=0.4, attention=u, self_loops=False)
         assert found.eigenvalues[0].real == pytest.approx(0.0, abs=1e-10)
-        assert dynamics.System(a, o, damping=0.7, self_reinforcement=0.4).attention == pytest.approx(u, rel=1e-9)
+        assert dynamics.System(a, o, damping=0.7, self_reinforcement=0.4, self_loops=False).attention == pytest.approx(
+            u
+        )
 
 
 def test_eigenpairs_solve_the_eigenvalue_equation() -> None:
     x = RNG.normal(size=(16, 3))
     system = dynamics.System(GRID, OPTIONS, attention=0.3, damping=RNG.uniform(0.5, 2.0, (16, 3)))
     flow, found = system.flow(), dynamics.stability(system, x, count=48)
-    matrix = flow.jacobian(flow.evaluate(x, 1.0).gain)
+    matrix = flow.jacobian(flow.evaluate(x, 1.0))
     assert len(found.eigenvalues) == 48
     assert bool((np.diff(found.eigenvalues.real) <= 1e-12).all())
     for value, vector in zip(found.eigenvalues, found.directions, strict=True):

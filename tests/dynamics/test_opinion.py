@@ -5,11 +5,12 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from dissensus import _native
-from dissensus.dynamics import SATURATIONS, Opinion, critical_attention, saturation
+from dissensus.dynamics import Opinion, critical_attention, saturation
+from dissensus.dynamics._saturation import SATURATIONS
 from dissensus.errors import InputError
-from dissensus.graph import Pattern, _pattern, build, row_softmax
-from dissensus.solve import evaluate, solve
+from dissensus.graph import Pattern, build
+from dissensus.kernels import _sparse
+from dissensus.solve import Adjoint, Autograd, Discrete, Dopri5, Euler, solve, solver_named
 
 N, K = 5, 3  # agents, options
 
@@ -26,7 +27,7 @@ def make_pattern(self_loops: bool = True) -> Pattern:
 def stochastic(seed: int = 0) -> tuple[Pattern, Tensor, Tensor]:
     """A right-stochastic communication matrix (pattern and values) and a right-stochastic option matrix."""
     pattern = make_pattern()
-    return pattern, row_softmax(pattern, normal(pattern.entries, seed=seed)), normal(K, K, seed=seed + 1).softmax(-1)
+    return pattern, pattern.row_softmax(normal(pattern.entries, seed=seed)), normal(K, K, seed=seed + 1).softmax(-1)
 
 
 def stochastic_field(source: Tensor | float, u_share: float = 1.0, d: float = 1.0, alpha: float = 1.0) -> Opinion:
@@ -39,7 +40,7 @@ def stochastic_field(source: Tensor | float, u_share: float = 1.0, d: float = 1.
 def pattern(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pattern:
     """With the whole diagonal, without, and without MKL."""
     if request.param == "fallback":
-        monkeypatch.setattr(_pattern, "_MKL", False)
+        monkeypatch.setattr(_sparse, "_MKL", False)
     return make_pattern(request.param == "loops")
 
 
@@ -81,15 +82,13 @@ def test_float32_agrees_with_float64(name: str) -> None:
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "gelu"])
 @pytest.mark.parametrize("given_memory", [True, False])
 def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, given_memory: bool) -> None:
-    # In single precision plain fields are one kernel where there is one.
     pattern, *parameters = stochastic()
     x, g = normal(N, K, seed=2), normal(N, K, seed=4)
     found = []
     for dtype in (torch.float64, torch.float32):
         tensors = [p.to(dtype).requires_grad_() for p in (*parameters, normal(N, K, seed=3))]
         field = Opinion(pattern, *tensors, damping=0.7, attention=0.3, self_reinforcement=alpha, saturation=name)
-        assert field._fused == (name == "sigmoid" or (dtype == torch.float32 and name == "tanh"))
-        for part in (field, field.split.core):
+        for part in (field, field.split):
             grads = [torch.zeros_like(p) for p in field.parameters]
             room = [torch.empty(N, K, dtype=dtype) if given_memory else None for _ in range(2)]
             cotangent = g.to(dtype)
@@ -185,7 +184,7 @@ def check_gradients(pattern: Pattern, given: dict[str, Any], name: str, sizes: t
 
     def run(x: Tensor, *tensors: Tensor) -> Tensor:
         field = Opinion(pattern, **given | dict(zip(keys, tensors, strict=True)), saturation=name, sizes=sizes)
-        return evaluate(field, 0.0, x)
+        return field.differentiable(0.0, x)
 
     assert gradcheck(run, (normal(N, K, seed=9).requires_grad_(), *tensors))
 
@@ -212,26 +211,6 @@ def test_gradients_of_the_sigmoid_form_of_tanh(kind: str, monkeypatch: pytest.Mo
     assert fast.inner != 1.0
     monkeypatch.setattr(module, "saturation_named", lambda *_: fast)
     check_gradients(make_pattern(), parts(**TENSORS[kind]), "tanh", (2, 3) if kind == "options by graph" else ())
-
-
-@pytest.mark.parametrize("kind", TENSORS)
-@pytest.mark.parametrize("self_loops", [True, False])
-def test_kernels_agree_with_torch(kind: str, self_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    pattern = make_pattern(self_loops)
-    given = parts(**TENSORS[kind]) | {"values": normal(pattern.entries)}
-    single = {k: v.float().requires_grad_() if isinstance(v, Tensor) else v for k, v in given.items()}
-    field = Opinion(pattern, **single, sizes=(2, 3) if kind == "options by graph" else ())
-    x, g = normal(N, K, seed=9).float(), normal(N, K, seed=10).float()
-
-    def everything() -> list[Tensor]:
-        grads = [torch.zeros_like(p) for p in field.parameters]
-        value, pullback = field.vjp(0.0, x)
-        return [value, field(0.0, x), pullback(g, grads, None), pullback(g, (), torch.empty_like(g)), *grads]
-
-    kernels = everything()
-    monkeypatch.setattr(_native, "_library", None)
-    for one, other in zip(kernels, everything(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_are_added_to_what_is_there() -> None:
@@ -271,9 +250,9 @@ def test_gradcheck_of_a_whole_solve(method: str, gradient: str, memory: int) -> 
     def run(x0: Tensor, values: Tensor, options: Tensor) -> Tensor:
         field = Opinion(pattern, values, options, x0, damping=0.9, attention=0.3, self_reinforcement=0.5)
         step = 0.01 if gradient == "adjoint" else 0.2
-        return solve(
-            field, x0, 0.5, method, step_size=step, rtol=1e-9, atol=1e-9, gradient=gradient, memory=memory
-        ).state
+        solver = solver_named(method, step, 1e-9, 1e-9)
+        parts = {"discrete": Discrete(memory), "autograd": Autograd(), "adjoint": Adjoint()}
+        return solve(field, x0, 0.5, solver, parts[gradient]).state
 
     inputs = tuple(t.detach().clone().requires_grad_() for t in (normal(N, K), values, options))
     loose = gradient == "adjoint" and method == "euler"
@@ -301,7 +280,7 @@ def test_an_euler_step_never_expands_in_the_sup_norm(alpha: float, share: float)
     field = stochastic_field(0.0, share, d, alpha)
     for scale in (0.0, 0.3, 3.0):
         x = scale * normal(N, K, seed=4)
-        jacobian = torch.autograd.functional.jacobian(lambda x: x + dt * evaluate(field, 0.0, x), x)
+        jacobian = torch.autograd.functional.jacobian(lambda x: x + dt * field.differentiable(0.0, x), x)
         norm = jacobian.reshape(N * K, N * K).abs().sum(1).max().item()
         assert norm <= bound + 1e-12 <= 1.0 + 1e-11
         if scale == 0.0:
@@ -310,13 +289,14 @@ def test_an_euler_step_never_expands_in_the_sup_norm(alpha: float, share: float)
 
 def test_above_the_critical_attention_a_step_does_expand() -> None:
     field = stochastic_field(0.0, 1.2)
-    jacobian = torch.autograd.functional.jacobian(lambda x: x + evaluate(field, 0.0, x), torch.zeros(N, K).double())
+    rest = torch.zeros(N, K).double()
+    jacobian = torch.autograd.functional.jacobian(lambda x: x + field.differentiable(0.0, x), rest)
     assert jacobian.reshape(N * K, N * K).abs().sum(1).max().item() == pytest.approx(1.2)
 
 
 def test_equilibrium_at_the_critical_attention_is_unique() -> None:
     field = stochastic_field(normal(N, K, seed=3))
-    ends = [solve(field, start, 400.0, "euler").state for start in (normal(N, K) * 50, -normal(N, K) * 50)]
+    ends = [solve(field, start, 400.0, Euler()).state for start in (normal(N, K) * 50, -normal(N, K) * 50)]
     assert field(0.0, ends[0]).abs().max() < 1e-9
     torch.testing.assert_close(*ends, rtol=0, atol=1e-9)
 
@@ -324,10 +304,10 @@ def test_equilibrium_at_the_critical_attention_is_unique() -> None:
 def test_two_equilibria_above_the_critical_attention() -> None:
     # The bifurcation itself: without input, agreement on either sign is stable above u*, only zero is below.
     ones = torch.ones(N, K, dtype=torch.float64)
-    above = [solve(stochastic_field(0.0, 1.5), s * ones, 100.0, "euler").state for s in (1.0, -1.0)]
+    above = [solve(stochastic_field(0.0, 1.5), s * ones, 100.0, Euler()).state for s in (1.0, -1.0)]
     assert above[0].min() > 0.5
     torch.testing.assert_close(above[0], -above[1])
-    below = solve(stochastic_field(0.0, 0.9), ones, 200.0, "euler").state
+    below = solve(stochastic_field(0.0, 0.9), ones, 200.0, Euler()).state
     assert below.abs().max() < 1e-6
 
 
@@ -336,7 +316,7 @@ def test_convergence_below_is_exponential_at_the_proven_rate(share: float, alpha
     field = stochastic_field(normal(N, K, seed=3), share, d, alpha)
     rate = d - share * d  # d - u (alpha + 3)
     times = [0.0, 1.0, 2.0, 5.0, 10.0]
-    pair = [solve(field, s, 10.0, rtol=1e-10, atol=1e-12, save_at=times).saved for s in (normal(N, K), -normal(N, K))]
+    pair = [solve(field, s, 10.0, Dopri5(1e-10, 1e-12), save_at=times).saved for s in (normal(N, K), -normal(N, K))]
     distance = (pair[0] - pair[1]).abs().amax((1, 2))
     for t, now in zip(times, distance.tolist(), strict=True):
         assert now <= distance[0].item() * torch.tensor(-rate * t).exp().item() * (1 + 1e-6)
@@ -347,7 +327,7 @@ def test_gradient_over_depth_is_at_most_one_plus_time(steps: int) -> None:
     dt = 0.5
 
     def run(x0: Tensor) -> Tensor:
-        return solve(stochastic_field(x0), x0, steps * dt, "euler", step_size=dt).state
+        return solve(stochastic_field(x0), x0, steps * dt, Euler(dt)).state
 
     jacobian = torch.autograd.functional.jacobian(run, normal(N, K) * 0.2).reshape(N * K, N * K)
     assert jacobian.abs().sum(1).max().item() <= 1.0 + steps * dt
@@ -358,7 +338,7 @@ def test_the_source_keeps_gradients_alive_and_the_state_alone_does_not() -> None
     grads = []
     for attached in (True, False):
         x0 = source.clone().requires_grad_()
-        solve(stochastic_field(x0 if attached else source, 0.9), x0, 100.0, "euler").state.sum().backward()
+        solve(stochastic_field(x0 if attached else source, 0.9), x0, 100.0, Euler()).state.sum().backward()
         grads.append(x0.grad.abs().max().item())
     assert grads[0] > 0.3
     assert grads[1] < 1e-5

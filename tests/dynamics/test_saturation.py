@@ -3,7 +3,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dissensus.dynamics import SATURATIONS, saturation
+from dissensus.dynamics import saturation
+from dissensus.dynamics._saturation import SATURATIONS
 from dissensus.errors import InputError
 
 LITERAL = {

@@ -9,12 +9,13 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 
 from dissensus.errors import InputError
-from dissensus.graph import _build, build, check_edge_index, clear_cache, row_softmax, row_sums
+from dissensus.graph import _build, build, check_edge_index
+from dissensus.runtime import Cache
 
 
 @pytest.fixture(autouse=True)
 def _fresh_cache() -> None:
-    clear_cache()
+    Cache.clear_all()
 
 
 @st.composite
@@ -51,7 +52,7 @@ def test_pattern_of_any_graph(graph: tuple[int, Tensor], self_loops: bool) -> No
     assert torch.equal(row[built.slot], edge_index[1].long())
     assert torch.equal(col[built.slot], edge_index[0].long())
     assert torch.equal(built.added, ~given_edges[row, col])
-    sums = row_sums(pattern, row_softmax(pattern, torch.randn(pattern.entries, dtype=torch.float64)))
+    sums = pattern.row_sums(pattern.row_softmax(torch.randn(pattern.entries, dtype=torch.float64)))
     torch.testing.assert_close(sums, torch.ones(n, dtype=torch.float64))
 
 
@@ -205,7 +206,7 @@ def test_graph_first_seen_in_inference_mode_serves_training() -> None:
         build(edge_index, 2)
     pattern = build(edge_index, 2).pattern
     scores = torch.randn(pattern.entries, requires_grad=True)
-    row_softmax(pattern, scores).square().sum().backward()
+    pattern.row_softmax(scores).square().sum().backward()
     assert scores.grad is not None
 
 

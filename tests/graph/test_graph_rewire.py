@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import GDC
 
 from dissensus.errors import InputError
-from dissensus.graph import clear_cache, rewire
+from dissensus.graph import rewire
+from dissensus.runtime import Cache
 
 N = 50
 
@@ -84,7 +85,7 @@ def test_a_graph_is_rewired_once_and_again_when_it_changes(monkeypatch: pytest.M
     rewire(edge_index[:, 1:].contiguous(), N)
     assert len(calls) == 5
     assert len(_rewire._CACHE.kept) <= _rewire._CACHE.size
-    clear_cache()
+    Cache.clear_all()
     assert not _rewire._CACHE.kept
 
 

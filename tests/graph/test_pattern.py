@@ -3,21 +3,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from dissensus import _native
-from dissensus.graph import (
-    Pattern,
-    _pattern,
-    build,
-    inner,
-    product,
-    product_vjp,
-    row_normalize,
-    row_softmax,
-    row_sums,
-    saturated_product,
-    sddmm,
-    spmm,
-)
+from dissensus.graph import Pattern, _pattern, build
+from dissensus.kernels import _sparse, sampled_product
 
 
 def make(rows: int = 5, columns: int = 4, seed: int = 0) -> tuple[Pattern, Tensor, Tensor]:
@@ -37,19 +24,18 @@ def normal(*shape: int, seed: int = 1, grad: bool = False) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_(grad)
 
 
-@pytest.fixture(params=["kernels", "fast", "fallback"])
+@pytest.fixture(params=["fast", "fallback"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The package's own kernels, those of torch with MKL, and what stands in for them."""
-    if request.param == "kernels":
-        if _native._library is None:
-            pytest.skip("built without its kernels")
-        return "kernels"
-    monkeypatch.setattr(_native, "_library", None)
+    """torch's sparse products with MKL, and what stands in for them."""
     if request.param == "fallback":
-        monkeypatch.setattr(_pattern, "_MKL", False)
-    elif not _pattern._MKL:
+        monkeypatch.setattr(_sparse, "_MKL", False)
+    elif not _sparse._MKL:
         pytest.skip("MKL is missing")
     return str(request.param)
+
+
+def inner(pattern: Pattern, a: Tensor, b: Tensor, **options: object) -> Tensor:
+    return sampled_product(pattern.rowptr, pattern.row, pattern.col, a, b, **options)
 
 
 def test_indices_are_int32() -> None:
@@ -64,7 +50,7 @@ def test_indices_are_int64_where_int32_is_too_short(monkeypatch: pytest.MonkeyPa
     pattern, values, dense = make()
     assert pattern.row.dtype == pattern.rowptr.dtype == torch.int64
     x = normal(4, 3)
-    torch.testing.assert_close(spmm(pattern, values, x), dense @ x)
+    torch.testing.assert_close(pattern.spmm(values, x), dense @ x)
 
 
 def test_repr_says_size() -> None:
@@ -75,15 +61,14 @@ def test_repr_says_size() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_products_equal_dense(path: str, dtype: torch.dtype) -> None:
     pattern, values, dense = make()
-    assert pattern.fast == (path != "fallback")
     values, dense, x, a = values.to(dtype), dense.to(dtype), normal(4, 3).to(dtype), normal(5, 3, seed=2).to(dtype)
-    torch.testing.assert_close(product(pattern, values, x), dense @ x)
-    torch.testing.assert_close(product(pattern, values, x, add=a), dense @ x + a)
+    torch.testing.assert_close(pattern.product(values, x), dense @ x)
+    torch.testing.assert_close(pattern.product(values, x, add=a), dense @ x + a)
     out = torch.full_like(a, torch.nan)
-    assert product(pattern, values, x, out=out) is out
+    assert pattern.product(values, x, out=out) is out
     torch.testing.assert_close(out, dense @ x)
-    torch.testing.assert_close(product(pattern, values, x, add=a, out=out), dense @ x + a)
-    torch.testing.assert_close(product(pattern.T, values[pattern.transpose_order], a), dense.T @ a)
+    torch.testing.assert_close(pattern.product(values, x, add=a, out=out), dense @ x + a)
+    torch.testing.assert_close(pattern.T.product(values[pattern.transpose_order], a), dense.T @ a)
     expected = (a @ x.T)[pattern.row.long(), pattern.col.long()]
     torch.testing.assert_close(inner(pattern, a, x), expected)
     total = torch.ones_like(values)
@@ -99,7 +84,7 @@ def test_product_may_write_to_what_it_adds(path: str) -> None:
     pattern, values, dense = make()
     x, a = normal(4, 3), normal(5, 3, seed=2)
     expected = dense @ x + a
-    torch.testing.assert_close(product(pattern, values, x, add=a, out=a), expected)
+    torch.testing.assert_close(pattern.product(values, x, add=a, out=a), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -110,48 +95,18 @@ def test_products_and_cotangents_of_any_width(path: str, channels: int, dtype: t
     pattern, dense = Pattern(pattern.row, pattern.col, (40, 20)), torch.nn.functional.pad(dense, (0, 0, 0, 10))
     values, dense = values.to(dtype), dense.to(dtype)
     x, b, a, g = (normal(n, channels, seed=i).to(dtype) for i, n in enumerate((20, 20, 40, 40)))
-    torch.testing.assert_close(product(pattern, values, x), dense @ x)
-    torch.testing.assert_close(product(pattern, values, x, add=a, scale=-2.0), -2.0 * (dense @ x + a))
+    torch.testing.assert_close(pattern.product(values, x), dense @ x)
+    torch.testing.assert_close(pattern.product(values, x, add=a, scale=-2.0), -2.0 * (dense @ x + a))
 
     values_t, out = pattern.transposed(values), torch.empty_like(x)
     expected = (g @ x.T)[pattern.row, pattern.col]
     for add, scale in ((None, 1.0), (b, 1.0), (None, 3.0), (b, 3.0)):
         by_values = torch.ones_like(values)
-        assert product_vjp(pattern, values_t, x, g, by_values, add=add, scale=scale, out=out) is out
+        assert pattern.product_vjp(values_t, x, g, by_values, add=add, scale=scale, out=out) is out
         torch.testing.assert_close(out, scale * (dense.T @ g + (0.0 if add is None else add)))
         torch.testing.assert_close(by_values, 1.0 + scale * expected, rtol=1e-5, atol=1e-4)
-        torch.testing.assert_close(product_vjp(pattern, values_t, x, g, None, add=add, scale=scale), out)
-        torch.testing.assert_close(product_vjp(pattern, values_t, x, g, by_values, add=add, scale=scale), out)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("channels", [5, 80, 130])
-@pytest.mark.parametrize("own", [0.0, -0.7])
-@pytest.mark.parametrize("added", [False, True])
-def test_saturated_product(path: str, channels: int, own: float, added: bool, dtype: torch.dtype) -> None:
-    pattern, values, dense = make(30, 20)
-    values, dense = 9.0 * values.to(dtype), 9.0 * dense.to(dtype)
-    x, state, source, add = (normal(n, channels, seed=i).to(dtype) for i, n in enumerate((20, 30, 30, 30)))
-    expected = torch.sigmoid(dense @ x + own * state + (add if added else 0.0))
-    out, into = torch.empty_like(state), torch.empty_like(state)
-    given = {"state": state, "own": own, "add": add if added else None}
-    saturated_product(pattern, values, x, out=out, **given)
-    torch.testing.assert_close(out, expected)
-    saturated_product(pattern, values, x, out=out.zero_(), **given, value=(2.0, 0.3, source, into))
-    torch.testing.assert_close(out, expected)
-    torch.testing.assert_close(into, 2.0 * expected + source - 0.3 * state)
-    saturated_product(pattern, values, x, out=out, **given, value=(2.0, 0.3, source, out))  # in the same memory
-    torch.testing.assert_close(out, into)
-
-
-def test_sigmoid_from_end_to_end(path: str) -> None:
-    # On a graph of single nodes the product is the factor itself.
-    z = torch.cat([torch.linspace(-110.0, 110.0, 20_001), torch.tensor([-torch.inf, torch.inf, torch.nan, -0.0])])
-    loops = torch.arange(len(z))
-    pattern, one, out = Pattern(loops, loops, (len(z), len(z))), torch.ones(len(z)), torch.empty(len(z), 1)
-    saturated_product(pattern, one, z.view(-1, 1), state=torch.zeros(len(z), 1), own=0.0, out=out)
-    exact = torch.sigmoid(z.double())
-    torch.testing.assert_close(out.view(-1).double(), exact, rtol=4e-7, atol=1e-37, equal_nan=True)
+        torch.testing.assert_close(pattern.product_vjp(values_t, x, g, None, add=add, scale=scale), out)
+        torch.testing.assert_close(pattern.product_vjp(values_t, x, g, by_values, add=add, scale=scale), out)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(path: str) -> None:
@@ -163,7 +118,7 @@ def test_results_do_not_depend_on_the_number_of_threads(path: str) -> None:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
             by_values = torch.zeros_like(values)
-            results.append((product(pattern, values, x), product_vjp(pattern, values, x, g, by_values), by_values))
+            results.append((pattern.product(values, x), pattern.product_vjp(values, x, g, by_values), by_values))
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
@@ -176,13 +131,13 @@ def test_wrong_shapes_are_errors(path: str, wrong: str) -> None:
     given = {"values": values.float(), "x": torch.ones(4, 16), "add": torch.ones(5, 16), "out": torch.ones(5, 16)}
     given[wrong] = given[wrong][:-1]
     with pytest.raises((RuntimeError, IndexError)):
-        product(pattern, given.pop("values"), given.pop("x"), **given)
+        pattern.product(given.pop("values"), given.pop("x"), **given)
 
 
 def test_a_gradient_of_the_wrong_length_is_an_error(path: str) -> None:
     pattern, values, _ = make()
     with pytest.raises(ValueError, match="one for each"):
-        product_vjp(pattern, values.float(), torch.ones(4, 16), torch.ones(5, 16), torch.zeros(pattern.entries - 1))
+        pattern.product_vjp(values.float(), torch.ones(4, 16), torch.ones(5, 16), torch.zeros(pattern.entries - 1))
 
 
 def test_products_agree_with_the_library(path: str) -> None:
@@ -190,35 +145,37 @@ def test_products_agree_with_the_library(path: str) -> None:
     graph = build(torch.randint(300, (2, 3000), generator=generator), 300)
     values, x = torch.randn(graph.pattern.entries, generator=generator), torch.randn(300, 80, generator=generator)
     reference = torch.sparse.mm(graph.pattern.matrix(values), x)
-    torch.testing.assert_close(product(graph.pattern, values, x), reference)
+    torch.testing.assert_close(graph.pattern.product(values, x), reference)
 
 
-def test_gathered_inner_products_in_pieces() -> None:
+def test_gathered_inner_products_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern, _, _ = make()
     a, b = normal(5, 3), normal(4, 3, seed=2)
-    whole, pieces = (_pattern._inner_gathered(pattern, a, b, chunk) for chunk in (100, 2))
-    torch.testing.assert_close(whole, pieces, rtol=0, atol=0)
+    monkeypatch.setattr(_sparse, "_MKL", False)
+    whole = inner(pattern, a, b)
+    monkeypatch.setattr(_sparse, "_CHUNK", 2)
+    torch.testing.assert_close(whole, inner(pattern, a, b), rtol=0, atol=0)
 
 
 def test_spmm_gradients(path: str) -> None:
     pattern, values, _ = make()
     values, x = values.requires_grad_(), normal(4, 2, grad=True)
-    assert gradcheck(lambda v, x: spmm(pattern, v, x), (values, x))
-    assert gradgradcheck(lambda v, x: spmm(pattern, v, x), (values, x))
+    assert gradcheck(lambda v, x: pattern.spmm(v, x), (values, x))
+    assert gradgradcheck(lambda v, x: pattern.spmm(v, x), (values, x))
 
 
 def test_sddmm_gradients(path: str) -> None:
     pattern, _, _ = make()
     a, b = normal(5, 2, grad=True), normal(4, 2, seed=2, grad=True)
-    assert gradcheck(lambda a, b: sddmm(pattern, a, b), (a, b))
-    assert gradgradcheck(lambda a, b: sddmm(pattern, a, b), (a, b))
+    assert gradcheck(lambda a, b: pattern.sddmm(a, b), (a, b))
+    assert gradgradcheck(lambda a, b: pattern.sddmm(a, b), (a, b))
 
 
 def test_spmm_of_strided_inputs(path: str) -> None:
     pattern, values, dense = make()
     strided = torch.stack([values, -values], 1)[:, 0]
     x = normal(3, 4).t()
-    torch.testing.assert_close(spmm(pattern, strided, x), dense @ x)
+    torch.testing.assert_close(pattern.spmm(strided, x), dense @ x)
 
 
 @pytest.mark.parametrize("heads", [(), (2,)])
@@ -226,7 +183,7 @@ def test_row_softmax_is_the_softmax_of_each_row(heads: tuple[int, ...]) -> None:
     pattern, values, _ = make()
     scores = normal(values.numel(), *heads)
     weight = normal(values.numel(), seed=3).exp()
-    plain, weighted = row_softmax(pattern, scores), row_softmax(pattern, scores, weight)
+    plain, weighted = pattern.row_softmax(scores), pattern.row_softmax(scores, weight)
     for i in range(5):
         of_row = pattern.row == i
         torch.testing.assert_close(plain[of_row], scores[of_row].softmax(0))
@@ -236,8 +193,8 @@ def test_row_softmax_is_the_softmax_of_each_row(heads: tuple[int, ...]) -> None:
 
 def test_row_softmax_does_not_overflow() -> None:
     pattern, values, _ = make()
-    result = row_softmax(pattern, values * 1e6)
-    sums = row_sums(pattern, result)
+    result = pattern.row_softmax(values * 1e6)
+    sums = pattern.row_sums(result)
     assert torch.isfinite(result).all()
     torch.testing.assert_close(sums[[0, 1, 3, 4]], torch.ones(4, dtype=torch.float64))
 
@@ -246,12 +203,12 @@ def test_row_softmax_gradients() -> None:
     pattern, values, _ = make()
     weight = normal(values.numel(), seed=3).exp().detach().requires_grad_()
     scores = normal(values.numel(), 2, grad=True)
-    assert gradcheck(lambda s, w: row_softmax(pattern, s, w), (scores, weight))
+    assert gradcheck(lambda s, w: pattern.row_softmax(s, w), (scores, weight))
 
 
 def test_row_normalize_makes_rows_sum_to_one() -> None:
     pattern, values, _ = make()
-    sums = row_sums(pattern, row_normalize(pattern, values.abs() + 0.1))
+    sums = pattern.row_sums(pattern.row_normalize(values.abs() + 0.1))
     torch.testing.assert_close(sums[[0, 1, 3, 4]], torch.ones(4, dtype=torch.float64))
     assert sums[2] == 0
 
@@ -259,12 +216,12 @@ def test_row_normalize_makes_rows_sum_to_one() -> None:
 def test_without_entries() -> None:
     empty = Pattern(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (3, 2))
     values, x = torch.zeros(0, requires_grad=True), torch.ones(2, 4, requires_grad=True)
-    y = spmm(empty, values, x)
+    y = empty.spmm(values, x)
     assert torch.equal(y, torch.zeros(3, 4))
     y.sum().backward()
     assert torch.equal(x.grad, torch.zeros(2, 4))
-    assert sddmm(empty, torch.ones(3, 4), x).shape == (0,)
-    assert row_softmax(empty, values).shape == (0,)
+    assert empty.sddmm(torch.ones(3, 4), x).shape == (0,)
+    assert empty.row_softmax(values).shape == (0,)
     assert empty.T.shape == (2, 3)
 
 
@@ -273,7 +230,7 @@ def test_pattern_first_transposed_in_inference_mode_serves_second_derivatives() 
     with torch.inference_mode():
         pattern.T  # noqa: B018 (prepared on first use)
     x = normal(4, 2, grad=True)
-    assert gradgradcheck(lambda v, x: spmm(pattern, v, x), (values.requires_grad_(), x))
+    assert gradgradcheck(lambda v, x: pattern.spmm(v, x), (values.requires_grad_(), x))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -284,8 +241,8 @@ def test_cuda_equals_cpu() -> None:
     for device in ("cpu", "cuda"):
         pattern = build(edge_index.to(device), 5).pattern
         y = x.to(device).requires_grad_()
-        a = row_softmax(pattern, sddmm(pattern, y, y))
-        out = spmm(pattern, a, y)
+        a = pattern.row_softmax(pattern.sddmm(y, y))
+        out = pattern.spmm(a, y)
         out.square().sum().backward()
         results.append((out.detach().cpu(), y.grad.cpu()))
     torch.testing.assert_close(*results)

@@ -7,7 +7,6 @@ from torch_geometric.utils import to_undirected
 
 from dissensus import measure
 from dissensus import nn as models
-from dissensus.catalogue import MODELS
 from dissensus.errors import InputError
 from dissensus.nn import BIMP
 
@@ -204,7 +203,8 @@ def test_milestones_of_a_model_without_a_trajectory_mean_something_else(data):
     assert measure.watch(model, data).times is None
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", [name for name in models.names() if name != "label-propagation"])
+@pytest.mark.slow
 def test_watch_reads_every_model_of_ours_without_further_arguments(data, name):
     # Small features: under Fisher's reaction (gread-f) large negative ones run away within the default time.
     data.x *= 0.3
@@ -219,12 +219,14 @@ def test_watch_reads_every_model_of_ours_without_further_arguments(data, name):
     elif name == "sgc":
         assert trace.times == (0, 1, 2)
         torch.testing.assert_close(model.linear(trace.states[-1]), model(data.x, data.edge_index))
-    elif MODELS[name].continuous:
+    elif models.info(name).continuous:
         assert trace.times == tuple(model.time * k / 4 for k in range(5))
         # Stops may change the steps of an adaptive solver, within its tolerance.
         torch.testing.assert_close(
             model.decoder(trace.states[-1]), model(data.x, data.edge_index), atol=0.02, rtol=0.02
         )
+    elif model.milestones:
+        assert trace.times == model.milestones
     else:
         assert trace.names == ("layers.0", "layers.1")
         torch.testing.assert_close(trace.states[-1], model(data.x, data.edge_index))
@@ -349,6 +351,7 @@ def test_gradient_norms_refuse_what_they_cannot_measure(data):
         measure.gradient_norms(Flow(), data)
 
 
+@pytest.mark.slow
 def test_large_graphs_are_watched_without_a_dense_square():
     nodes = 100_000
     around = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])

@@ -60,6 +60,7 @@ def test_mad_is_the_mean_of_mean_cosine_distances(graph):
 @quick
 @given(literal.graphs())
 @pytest.mark.parametrize(("name", "tolerance"), [(name, 1e-5 if "rank" in name else 1e-9) for name in STATE_ONLY])
+@pytest.mark.slow
 def test_state_measures_equal_their_definition(name, tolerance, graph):
     x, _ = graph
     assert STATE_ONLY[name](x).item() == pytest.approx(getattr(literal, name)(x.numpy()), abs=tolerance)
@@ -114,7 +115,7 @@ def test_weights_count_edges_more_or_less(monkeypatch: pytest.MonkeyPatch) -> No
     weight = torch.tensor([0.5, 2.0, 0.0, -1.0, 7.0])
     gaps = (x[:, edge_index[0]] - x[:, edge_index[1]]).square().sum(-1)
     torch.testing.assert_close(measure.dirichlet_energy(x, edge_index, weight), (gaps * weight).sum(-1) / 5)
-    monkeypatch.setattr("dissensus.measure._edges._CHUNK", 12)  # two edges at a time
+    monkeypatch.setattr("dissensus.measure._node_similarity._CHUNK", 12)  # two edges at a time
     torch.testing.assert_close(measure.dirichlet_energy(x, edge_index, weight), (gaps * weight).sum(-1) / 5)
     thrice = measure.dirichlet_energy(x, edge_index, torch.full((5,), 3.0), relative=True)
     torch.testing.assert_close(thrice, 3 * measure.dirichlet_energy(x, edge_index, relative=True))
@@ -138,7 +139,7 @@ def test_energy_is_differentiable():
 def test_edges_are_read_in_pieces_without_a_seam(monkeypatch):
     x = random_state(4, 9, 3)
     whole = every_measure(x, RING)
-    monkeypatch.setattr("dissensus.measure._edges._CHUNK", 50)
+    monkeypatch.setattr("dissensus.measure._node_similarity._CHUNK", 50)
     for name, value in every_measure(x, RING).items():
         torch.testing.assert_close(value, whole[name])
 
@@ -250,6 +251,7 @@ def test_randomised_ranks_agree_with_all_singular_values(monkeypatch):
     assert measure.effective_rank(decaying[None]).item() == sketched[1][0]
 
 
+@pytest.mark.slow
 def test_matrices_large_on_both_sides_are_sketched():
     tall, wide = random_state(2100, 3), random_state(3, 2060, seed=1)
     factors = [torch.linalg.qr(factor, mode="r").R for factor in (tall, wide.T)]
@@ -297,6 +299,7 @@ def test_summary_refuses_a_trajectory():
         measure.summary(torch.ones(2, 9, 3), RING)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes():
     nodes = 100_000
     ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.graph import Pattern, build, row_sums
+from dissensus.graph import Pattern, build
 from dissensus.nn import CommunicationAttention, OptionAttention
 from dissensus.nn._attention import ATTENTIONS, NORMALIZERS
 
@@ -54,16 +54,17 @@ def test_communication_equals_the_literal_form(kind: str, normalizer: str, weigh
         part = torch.zeros(N, N, dtype=torch.float64)
         for e, (i, k) in enumerate(zip(pattern.row.tolist(), pattern.col.tolist(), strict=True)):
             s = score(kind, keys[i, h], queries[k, h], variance[h], length[h])
-            positive = s.exp() if normalizer == "softmax" else (s + (s**2 + 4).sqrt()) / 2
+            positive = (s + (s**2 + 4).sqrt()) / 2 if normalizer == "squareplus" else s.exp()
             part[i, k] = positive * (weight[e] if weight is not None else 1.0)
-        expected += part / part.sum(1, keepdim=True) / HEADS
+        rows, columns = part.sum(1, keepdim=True), part.sum(0, keepdim=True)
+        expected += part / ((rows * columns).sqrt() if normalizer == "symmetric" else rows) / HEADS
     torch.testing.assert_close(
         pattern.matrix(attention(x, pattern, weight)).to_dense(), expected, rtol=1e-9, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
-@pytest.mark.parametrize("normalizer", NORMALIZERS)
+@pytest.mark.parametrize("normalizer", ["softmax", "squareplus"])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
 def test_communication_rows_sum_to_one(kind: str, normalizer: str, spread: float) -> None:
     attention, pattern = communication(kind, normalizer, spread), make_graph()
@@ -71,19 +72,36 @@ def test_communication_rows_sum_to_one(kind: str, normalizer: str, spread: float
         torch.nn.init.ones_(attention.length)
     values = attention(state() * max(spread, 1.0), pattern)
     assert (values >= 0).all()
-    torch.testing.assert_close(row_sums(pattern, values), torch.ones(N, dtype=torch.float64))
+    torch.testing.assert_close(pattern.row_sums(values), torch.ones(N, dtype=torch.float64))
 
 
 def test_communication_starts_near_uniform() -> None:
     torch.manual_seed(0)
     attention, pattern = CommunicationAttention(CHANNELS, HEADS, WIDTH).double(), make_graph()
-    uniform = 1.0 / row_sums(pattern, torch.ones(pattern.entries, dtype=torch.float64))[pattern.row.long()]
+    uniform = 1.0 / pattern.row_sums(torch.ones(pattern.entries, dtype=torch.float64))[pattern.row.long()]
     torch.testing.assert_close(attention(state(), pattern), uniform, rtol=0.1, atol=0)
 
 
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+def test_symmetric_attention_never_expands(spread: float) -> None:
+    attention, pattern = communication(normalizer="symmetric", spread=spread), make_graph()
+    dense = pattern.matrix(attention(state() * spread, pattern)).to_dense()
+    assert float(torch.linalg.matrix_norm(dense.detach(), 2)) <= 1.0 + 1e-12
+
+
+def test_symmetric_attention_of_equal_scores_is_the_normalised_adjacency() -> None:
+    attention, pattern = communication(normalizer="symmetric", spread=0.0), make_graph()
+    adjacency = pattern.matrix(torch.ones(pattern.entries, dtype=torch.float64)).to_dense()
+    rows, columns = adjacency.sum(1, keepdim=True), adjacency.sum(0, keepdim=True)
+    torch.testing.assert_close(
+        pattern.matrix(attention(state(), pattern)).to_dense(), adjacency / (rows * columns).sqrt()
+    )
+
+
+@pytest.mark.parametrize("normalizer", ["softmax", "symmetric"])
 @pytest.mark.parametrize("kind", ATTENTIONS)
-def test_communication_gradients(kind: str) -> None:
-    attention, pattern = communication(kind), make_graph()
+def test_communication_gradients(kind: str, normalizer: str) -> None:
+    attention, pattern = communication(kind, normalizer), make_graph()
     weight = torch.rand(pattern.entries, dtype=torch.float64, requires_grad=True)
     names = [name for name, _ in attention.named_parameters()]
 
@@ -94,12 +112,17 @@ def test_communication_gradients(kind: str) -> None:
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
 
 
-@pytest.mark.parametrize(("heads", "width"), [(4, 6), (0, 4), (3, 2), (2, 0), (-1, 4)])
+@pytest.mark.parametrize(("heads", "width"), [(4, 6), (3, 2)])
 def test_heads_that_do_not_divide(heads: int, width: int) -> None:
     with pytest.raises(InputError, match=r"heads = .*choose attention_channels = (\d+)") as caught:
         CommunicationAttention(CHANNELS, heads, width)
-    if heads > 0:
-        CommunicationAttention(CHANNELS, heads, int(str(caught.value).rsplit(" ", 1)[1]))
+    CommunicationAttention(CHANNELS, heads, int(str(caught.value).rsplit(" ", 1)[1]))
+
+
+@pytest.mark.parametrize(("heads", "width"), [(0, 4), (2, 0), (-1, 4)])
+def test_no_heads_and_no_channels(heads: int, width: int) -> None:
+    with pytest.raises(InputError, match="whole number of at least 1"):
+        CommunicationAttention(CHANNELS, heads, width)
 
 
 def test_unknown_kinds() -> None:

@@ -15,7 +15,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.datasets import KarateClub
 
 from dissensus import measure, nn, solve
+from dissensus.dynamics import Opinion
 from dissensus.errors import InputError, SolverError
+from dissensus.graph import build
 from dissensus.nn import BIMP
 from dissensus.train import Config
 
@@ -40,6 +42,7 @@ def make(seed: int = 0, **options: Any) -> BIMP:
 
 @pytest.mark.parametrize("iteration", ["anderson", "picard"])
 @pytest.mark.parametrize("attention_ratio", [0.8, 1.0])
+@pytest.mark.slow
 def test_agrees_with_a_very_long_integration(iteration: str, attention_ratio: float) -> None:
     model = make(
         iteration=iteration,
@@ -89,6 +92,7 @@ def test_every_parameter_gets_a_gradient() -> None:
 
 
 @given(st.integers(0, 10**6), st.floats(0.3, 1.0), st.floats(0.2, 3.0), st.floats(0.0, 3.0))
+@pytest.mark.slow
 def test_unique_from_any_start(seed: int, ratio: float, damping: float, alpha: float) -> None:
     model = make(seed, attention_ratio=ratio, damping=damping, self_reinforcement=alpha)
     field, _ = model.problem(features(seed=seed), EDGES, None, None)
@@ -209,6 +213,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert loaded.attention_strength == model.attention_strength
 
 
+@pytest.mark.slow
 def test_learns_karate() -> None:
     data = KarateClub()[0]
     torch.manual_seed(0)
@@ -252,4 +257,56 @@ def test_no_time_to_select() -> None:
     values = {"data": {"name": "karate"}, "model": {"name": "bimp", "depth": "equilibrium"}}
     assert Config.from_dict(values).model.options == {"depth": "equilibrium"}
     with pytest.raises(InputError, match="an equilibrium has no time to select"):
-        Config.from_dict(values | {"train": {"select_time": True}})
+        Config.from_dict(values | {"train": {"select_time": True}}).check()
+
+
+def opinions_along_a_path(ratio: float, strength: float, self_reinforcement: float = 1.0) -> Tensor:
+    """The equilibrium on a path whose first node alone has an input."""
+    n = 160
+    i = torch.arange(n - 1)
+    pattern = build(torch.stack([torch.cat([i, i + 1]), torch.cat([i + 1, i])]), n, self_loops=False).pattern
+    source = torch.zeros(n, 1, dtype=torch.float64)
+    source[0] = strength
+    field = Opinion(
+        pattern,
+        pattern.row_normalize(torch.ones(pattern.entries, dtype=torch.float64)),
+        1.0,
+        source,
+        damping=1.0,
+        attention=ratio / (self_reinforcement + 3.0),
+        self_reinforcement=self_reinforcement,
+    )
+    return solve.equilibrium(field, source, tol=1e-9, max_iter=20_000).state[:, 0]
+
+
+@pytest.mark.parametrize(("strength", "self_reinforcement"), [(1.0, 1.0), (10.0, 0.0)])
+def test_critical_opinions_fade_as_one_over_the_distance(strength: float, self_reinforcement: float) -> None:
+    x = opinions_along_a_path(1.0, strength, self_reinforcement)
+    slope = float(1.0 / x[40] - 1.0 / x[20]) / 20.0
+    assert slope == pytest.approx(math.sqrt((self_reinforcement + 3.0) / 6.0), rel=0.01)
+
+
+def test_opinions_below_the_critical_attention_fade_exponentially() -> None:
+    x = opinions_along_a_path(0.9, 1.0)
+    assert float(torch.log(x[5] / x[10])) / 5.0 == pytest.approx(math.acosh((4.0 / 0.9 - 2.0) / 2.0), rel=0.01)
+
+
+def test_nodes_without_features_only_listen() -> None:
+    model = make(encoder_bias=False)
+    x = features()
+    x[2:] = 0.0
+    start = model.trajectory(x, EDGES, [0.0])[0]
+    assert not start[2:].any()
+    assert start[:2].all()
+    heard = model.equilibrium(x, EDGES).state
+    assert heard[2:].all()
+    assert make().trajectory(x, EDGES, [0.0])[0, 2:].all()
+
+
+@given(ratio=st.floats(0.1, 1.0), seed=st.integers(0, 20))
+def test_symmetric_attention_has_one_equilibrium(ratio: float, seed: int) -> None:
+    model, x = make(seed, normalizer="symmetric", attention_ratio=ratio, tol=1e-9), features(seed=seed)
+    field, start = model.problem(x, EDGES, None, None)
+    far = torch.full_like(start, 5.0)
+    states = [solve.equilibrium(field, begin, tol=1e-9, max_iter=20_000).state for begin in (start, far)]
+    torch.testing.assert_close(*states, rtol=0, atol=1e-5)

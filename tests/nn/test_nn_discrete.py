@@ -14,7 +14,7 @@ from torch_geometric.utils import barabasi_albert_graph
 
 from dissensus import measure, nn
 from dissensus.errors import InputError
-from dissensus.graph import dropout
+from dissensus.kernels import dropout
 
 N, IN, HIDDEN, OUT = 20, 5, 8, 3
 
@@ -188,6 +188,7 @@ def test_layers_can_be_watched(graph: tuple[Tensor, Tensor, Tensor]) -> None:
         assert [tuple(state.shape) for state in trace.states] == [(N, HIDDEN)] * 3 + [(N, OUT)]
 
 
+@pytest.mark.slow
 def test_depth_128_is_quick() -> None:
     torch.manual_seed(0)
     edges = barabasi_albert_graph(2000, 3)

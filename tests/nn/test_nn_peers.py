@@ -17,7 +17,7 @@ from torch_geometric.utils import barabasi_albert_graph
 from dissensus import nn
 from dissensus.dynamics import ReactionDiffusion
 from dissensus.errors import InputError, SolverError
-from dissensus.graph import build, row_normalize
+from dissensus.graph import build
 from dissensus.solve import solve
 
 IN, HIDDEN, OUT = 5, 4, 3
@@ -150,7 +150,7 @@ def test_gread(data: Any) -> None:
 def ring(n: int = 12) -> tuple[Any, Tensor]:
     nodes = torch.arange(n)
     pattern = build(torch.stack([nodes, (nodes + 1) % n]), n).pattern
-    return pattern, row_normalize(pattern, torch.ones(pattern.entries, dtype=torch.float64))
+    return pattern, pattern.row_normalize(torch.ones(pattern.entries, dtype=torch.float64))
 
 
 def test_fishers_reaction_diverges_below_a_threshold() -> None:
@@ -273,6 +273,7 @@ def test_rewired_models_run_on_the_diffusion_of_pyg(name: str, data: Any) -> Non
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux to measure memory")
+@pytest.mark.slow
 def test_adaptive_graphs_respect_the_solvers_memory() -> None:
     """Each of 50 evaluations on this graph leaves about 2 MB for the derivative; 8 MB of that may be kept."""
     torch.manual_seed(0)

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dissensus import __version__, _native
-from dissensus.report import provenance
-from dissensus.report._provenance import command_line
+from dissensus import __version__
+from dissensus.report._provenance import command_line, provenance
 
 
 def test_facts(monkeypatch):
@@ -27,7 +26,7 @@ def test_facts(monkeypatch):
 
 
 def test_nothing_heavy_is_imported():
-    code = "import sys; from dissensus.report import provenance; provenance(); print(*sys.modules)"
+    code = "import sys; from dissensus.report import Page; Page.provenance(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "dissensus.report" in loaded
     assert not {"torch", "matplotlib", "scipy", "numpy", "rich"} & set(loaded)
@@ -37,12 +36,6 @@ def test_a_gpu_is_named_if_torch_is_loaded(monkeypatch):
     cuda = SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "Some GPU")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert provenance()["gpu"] == "Some GPU"
-
-
-@pytest.mark.parametrize(("library", "kernels"), [(None, "torch"), (object(), "compiled")])
-def test_kernels_are_told(library: object, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native, "_library", library)
-    assert provenance()["kernels"] == kernels
 
 
 @pytest.mark.parametrize(

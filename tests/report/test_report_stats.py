@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissensus.errors import InputError
-from dissensus.report import compare, interval, mean, paired_table, std
+from dissensus.report import Table
+from dissensus.report._stats import compare, holm, interval, mean, std
 
 A = dict(enumerate([83.1, 82.4, 84.0, 81.9, 83.3, 82.8, 83.9, 82.2]))
 B = dict(enumerate([82.0, 82.6, 82.8, 81.1, 82.7, 82.9, 82.0, 80.9]))
@@ -106,9 +107,17 @@ def test_compare_is_antisymmetric(pairs):
 
 
 def test_paired_table_has_a_row_for_each_rival():
-    table = paired_table("bimp", {"bimp": A, "gcn": B, "new": {3: 80.0}}, caption="Cora")
+    table = Table.paired("bimp", {"bimp": A, "gcn": B, "new": {3: 80.0}, "same": A}, caption="Cora")
     test = compare(A, B)
-    assert table.rows[0] == ["gcn", 8, test.difference, test.low, test.high, test.p_t, test.p_wilcoxon]
-    assert table.rows[1] == ["new", 1, None, None, None, None, None]
+    corrected = 2 * test.p_wilcoxon  # two rivals were tested
+    assert table.rows[0] == ["gcn", 8, test.difference, test.low, test.high, test.p_t, test.p_wilcoxon, corrected]
+    assert table.rows[1] == ["new", 1, None, None, None, None, None, None]
+    assert table.rows[2][-1] == 1.0
     with pytest.raises(InputError, match="did you mean 'bimp'"):
-        paired_table("bmip", {"bimp": A})
+        Table.paired("bmip", {"bimp": A})
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []

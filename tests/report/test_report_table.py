@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from dissensus.errors import InputError
-from dissensus.report import Table, Value, interval
+from dissensus.report import Table, Value
+from dissensus.report._stats import interval
 
 RESULTS = Table(
     ["model", "Cora", "energy"],

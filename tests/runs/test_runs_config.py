@@ -28,6 +28,7 @@ def _reordered(value):
 
 @settings(max_examples=50, deadline=None)
 @given(configs)
+@pytest.mark.slow
 def test_key_ignores_the_order_of_keys_and_survives_json(config):
     assert runs.key(_reordered(config)) == runs.key(config)
     assert runs.key(json.loads(json.dumps(config))) == runs.key(config)

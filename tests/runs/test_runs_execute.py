@@ -142,6 +142,7 @@ def _driver(path, log, count, executor="processes"):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
+@pytest.mark.slow
 def test_kill_at_ten_random_moments_loses_nothing_and_runs_nothing_twice(path, tmp_path):
     count, log, moments = 100, tmp_path / "log", random.Random(4)
     kept, finished = {}, 0
@@ -229,6 +230,7 @@ def _until(condition, seconds=30):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_two_drivers_on_one_store_share_the_grid(path, tmp_path):
     log, count = tmp_path / "log", 30
     drivers = [_driver(path, log, count) for _ in range(2)]

@@ -31,6 +31,7 @@ def _answer(*command):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_a_killed_node_costs_only_its_unfinished_runs(tmp_path):
     answer = _answer(str(HERE / "runs_cluster.py"), str(tmp_path / "runs.db"))
     assert answer["squares"] == [x * x for x in range(12)]
@@ -44,6 +45,7 @@ def test_a_killed_node_costs_only_its_unfinished_runs(tmp_path):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_without_an_address_ray_starts_here():
     code = (
         "import json; from dissensus import runs\n"

@@ -2,11 +2,41 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dissensus.solve import Field, Pullback
+from dissensus import solve as room
+from dissensus.solve import Field, Pullback, Solution
+
+METHODS = ("euler", "rk4", "dopri5", "midpoint", "heun2", "heun3", "explicit_adams", "implicit_adams")
+METHODS += ("bosh3", "fehlberg2", "adaptive_heun", "dopri8")
+
+
+def solve(
+    field: Any,
+    x0: Tensor,
+    t: float,
+    method: str = "dopri5",
+    *,
+    gradient: str = "discrete",
+    adjoint: dict[str, Any] | None = None,
+    memory: int = 2**29,
+    save_at: Sequence[float] = (),
+    mesh: Sequence[float] = (),
+    callback: Any = None,
+    **options: Any,
+) -> Solution:
+    """``dissensus.solve.solve`` with the parts by name, so that a test can go through all of them."""
+    solver = room.solver_named(method, **options)
+    back = {"method": method, **options, **(adjoint or {})}
+    parts = {
+        "discrete": room.Discrete(memory),
+        "autograd": room.Autograd(),
+        "adjoint": room.Adjoint(room.solver_named(**back)),
+    }
+    return room.solve(field, x0, t, solver, parts[gradient], save_at=save_at, mesh=mesh, callback=callback)
 
 
 def waves(t: float, x: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from solve_fields import Counting, Drift
+from solve_fields import Counting, Drift, solve
 from torch import Tensor
 
 from dissensus.dynamics import Opinion
-from dissensus.graph import build, row_softmax
-from dissensus.solve import Field, Pullback, solve
-from dissensus.solve._tape import LEAST, Step, Tape
+from dissensus.graph import build
+from dissensus.solve import Field, Pullback
+from dissensus.solve._tape import MIN_CHECKPOINTS, Taken, Tape
 
 STATE = 4  # bytes of a state in the tests of the tape alone
 
@@ -26,7 +26,7 @@ def drift() -> tuple[Field, list[Tensor]]:
 def opinion() -> tuple[Field, list[Tensor]]:
     generator = torch.Generator().manual_seed(0)
     pattern = build(torch.randint(0, 9, (2, 40), generator=generator), 9).pattern
-    values = row_softmax(pattern, torch.randn(pattern.entries, generator=generator, dtype=torch.float64))
+    values = pattern.row_softmax(torch.randn(pattern.entries, generator=generator, dtype=torch.float64))
     options = torch.rand(2, 2, generator=generator, dtype=torch.float64)
     source = torch.randn(9, 2, generator=generator, dtype=torch.float64)
     parameters = [p.requires_grad_() for p in (values.detach(), options, source)]
@@ -42,6 +42,7 @@ def opinion() -> tuple[Field, list[Tensor]]:
         ("dopri5", {"rtol": 1e-10, "atol": 1e-11}),
     ],
 )
+@pytest.mark.slow
 def test_gradient_is_the_unlimited_one_bit_for_bit(
     make: Callable[[], tuple[Field, list[Tensor]]], method: str, options: dict[str, float]
 ) -> None:
@@ -55,7 +56,7 @@ def test_gradient_is_the_unlimited_one_bit_for_bit(
         loss = solution.state.square().sum() + (solution.saved * weight).sum()
         results.append((loss.detach(), *torch.autograd.grad(loss, (x0, *parameters))))
         counts.append(solution.stats.accepted)
-    assert min(counts) == max(counts) > LEAST**2 / 2
+    assert min(counts) == max(counts) > MIN_CHECKPOINTS**2 / 2
     assert strides[0] == 1 < strides[3] < strides[1]
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
@@ -63,11 +64,12 @@ def test_gradient_is_the_unlimited_one_bit_for_bit(
 
 @pytest.mark.parametrize("channels", [3, 40])
 @pytest.mark.parametrize(("method", "options"), [("euler", {}), ("rk4", {}), ("dopri5", {"rtol": 1e-6, "atol": 1e-6})])
+@pytest.mark.slow
 def test_so_it_is_in_single_precision(channels: int, method: str, options: dict[str, float]) -> None:
     # Here stages are made by other kernels when a step is taken than when it is taken again.
     generator = torch.Generator().manual_seed(0)
     pattern = build(torch.randint(60, (2, 300), generator=generator), 60).pattern
-    values = row_softmax(pattern, torch.randn(pattern.entries, generator=generator)).requires_grad_()
+    values = pattern.row_softmax(torch.randn(pattern.entries, generator=generator)).requires_grad_()
     mixing = torch.rand(channels, channels, generator=generator).softmax(-1).requires_grad_()
     x0 = torch.randn(60, channels, generator=generator).requires_grad_()
     results, repeated = [], []
@@ -123,6 +125,7 @@ class Watching(Counting):
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
+@pytest.mark.slow
 def test_states_in_memory_do_not_grow_with_the_steps(method: str) -> None:
     peaks, counts = [], []
     for steps, tol in ((8, 1e-6), (64, 1e-11), (512, 1e-14)):
@@ -133,7 +136,7 @@ def test_states_in_memory_do_not_grow_with_the_steps(method: str) -> None:
         counts.append(solution.stats.accepted)
     assert counts[2] > 3 * counts[1] > 6 * counts[0]
     # Beside the checkpoints there is the state at hand, the one before, and the input of a stage.
-    assert max(peaks) <= 2 * LEAST + 3
+    assert max(peaks) <= 2 * MIN_CHECKPOINTS + 3
     assert peaks[2] <= peaks[1] + 2
 
 
@@ -154,7 +157,7 @@ class States:
         self.peak = max(self.peak, len(self.alive))
         return state
 
-    def advance(self, steps: Sequence[Step], x: "States.State") -> "States.State":
+    def advance(self, steps: Sequence[Taken], x: "States.State") -> "States.State":
         assert [step.t for step in steps] == list(range(x.number, x.number + len(steps)))
         self.repeated += len(steps)
         return self.make(x.number + len(steps))
@@ -165,9 +168,9 @@ def run(count: int, memory: float) -> tuple[Tape, States, int]:
     tape, states = Tape(memory * STATE, STATE, 3 * STATE), States()
     for i in range(count):
         pullbacks = (lambda g, grads, out: g,) if tape.keeps_pullbacks else ()
-        tape.add(Step(float(i), 1.0), states.make(i), pullbacks)
+        tape.add(Taken(float(i), 1.0), states.make(i), pullbacks)
         used = len(tape.states) + 3 * len(tape.pullbacks)
-        assert used <= max(memory, LEAST)
+        assert used <= max(memory, MIN_CHECKPOINTS)
     forward = states.peak
     order = []
     for step, x, pullbacks in tape.backwards(states.advance):
@@ -182,9 +185,9 @@ def run(count: int, memory: float) -> tuple[Tape, States, int]:
 @given(st.integers(1, 700), st.integers(0, 60))
 def test_every_step_comes_back_within_the_budget(count: int, memory: int) -> None:
     tape, states, forward = run(count, memory)
-    kept = max(memory, LEAST)
+    kept = max(memory, MIN_CHECKPOINTS)
     assert forward <= kept + 1
-    assert states.peak <= kept + LEAST + 1
+    assert states.peak <= kept + MIN_CHECKPOINTS + 1
     assert len(tape.states) >= min(count, kept // 2)
     if count <= kept:
         assert states.repeated == 0

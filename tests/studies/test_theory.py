@@ -9,7 +9,8 @@ import torch
 from dissensus.cli import theory as command
 from dissensus.errors import InputError
 from dissensus.studies import theory
-from dissensus.studies.theory import CORRECTED, FAILS, HOLDS, Fact, Setting, _form, _reaction, _setting
+from dissensus.studies.theory import Fact, Setting, _form, _reaction, _setting
+from dissensus.studies.theory._check import CORRECTED, FAILS, HOLDS
 from dissensus.studies.theory._laplacian import consensus_weights, laplacian_of, linear_flow
 
 EXPECTED = {
@@ -40,8 +41,13 @@ EXPECTED = {
     "non-expansive": HOLDS,
     "unique-equilibrium": HOLDS,
     "exponential-rate": HOLDS,
+    "drift": HOLDS,
     "gradient-upper": CORRECTED,
     "gradient-lower": CORRECTED,
+    "loss-gradient": CORRECTED,
+    "sgc-dgc": CORRECTED,
+    "metzler": HOLDS,
+    "step-limit": HOLDS,
 }
 
 
@@ -52,8 +58,9 @@ def medium() -> Setting:
 
 @pytest.mark.parametrize(("nodes", "seed"), [(10, 1), (16, 2)])
 @pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.slow
 def test_verdicts_on_random_graphs(name, nodes, seed):
-    found = theory.check(name, nodes=nodes, seed=seed)
+    found = theory.examine(name, nodes=nodes, seed=seed).checks[0]
     assert found.verdict == EXPECTED[name], found.evidence
     assert found.name == name
     assert found.statement
@@ -144,8 +151,15 @@ BROKEN = [
     ("non-expansive", excess(1.2), FAILS),
     ("unique-equilibrium", lambda s: replace(s, excess=3.0, source=0.01 * s.source), FAILS),
     ("exponential-rate", excess(1.5), FAILS),
+    ("drift", excess(0.9), FAILS),
+    ("loss-gradient", lambda s: replace(s, saturation="linear", excess=2.0), FAILS),
     ("gradient-upper", excess(1.5), FAILS),
     ("gradient-lower", neutral, FAILS),
+    # Where all degrees are equal, the root of the degrees is constant: then SGC and DGC do oversmooth.
+    ("sgc-dgc", lambda s: replace(s, communication=torch.full_like(s.communication, 0.1)), HOLDS),
+    ("metzler", rotating, FAILS),
+    ("metzler", split, FAILS),
+    ("step-limit", excess(1.2), FAILS),
 ]
 
 
@@ -204,8 +218,8 @@ def test_the_printed_approximation_of_the_gradient_bound_gets_worse_with_time(me
 
 def test_without_input_the_opinion_above_the_bifurcation_is_a_consensus_that_is_not_neutral(medium):
     found = theory.evaluate("critical-attention", [medium]).evidence
-    assert found["|X| at 1.05 u*"] > 0.1
-    assert found["its spread over the agents"] < 1e-6
+    assert found["|X| at 1.05 u* / at the start"] > 0.01
+    assert found["its spread over the agents / |X|"] < 1e-6
 
 
 def test_the_linear_flow_is_exact():
@@ -227,7 +241,7 @@ def test_settings_satisfy_what_they_claim():
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_one_others():
-    first, again, other = (theory.check("dissensus", nodes=8, seed=seed) for seed in (4, 4, 5))
+    first, again, other = (theory.examine("dissensus", nodes=8, seed=seed).checks[0] for seed in (4, 4, 5))
     assert first == again
     assert first.evidence != other.evidence
 
@@ -236,7 +250,7 @@ def test_of_several_graphs_the_one_nearest_to_failing_is_shown(medium):
     weak = replace(medium, source=0.01 * medium.source)
     both = theory.evaluate("dissensus", [medium, weak]).evidence
     alone = theory.evaluate("dissensus", [weak]).evidence
-    assert both["energy at the equilibrium"] == alone["energy at the equilibrium"]
+    assert both["relative energy at the equilibrium"] == alone["relative energy at the equilibrium"]
     fails = replace(medium, source=torch.ones_like(medium.source))
     assert theory.evaluate("dissensus", [medium, fails, medium]).verdict == FAILS
 
@@ -264,7 +278,7 @@ def test_verdict_follows_from_the_facts():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.check("grand+"), "did you mean 'grand\\+\\+'"),
+        (lambda: theory.examine("grand+").checks[0], "did you mean 'grand\\+\\+'"),
         (lambda: theory.evaluate("grand+", []), "unknown check"),
         (lambda: theory.evaluate("grand++", []), "at least one"),
         (lambda: theory.settings(3), "from 4 to 100"),
@@ -300,7 +314,7 @@ def test_the_command_prints_one_row_a_check(capsys):
 def test_the_command_shows_one_check_in_detail(capsys):
     assert run("gradient-upper", "--nodes", 6) == 0
     out = capsys.readouterr().out
-    found = theory.check("gradient-upper", nodes=6)
+    found = theory.examine("gradient-upper", nodes=6).checks[0]
     assert found.note in out
     for fact in found.facts:
         assert fact.label in out
@@ -313,7 +327,7 @@ def test_the_command_prints_one_json_object(capsys, monkeypatch):
     assert run("grand++", "--nodes", 8, "--seed", 2, "--json") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     (check,) = found["checks"]
-    expected = theory.check("grand++", nodes=8, seed=2)
+    expected = theory.examine("grand++", nodes=8, seed=2).checks[0]
     assert check["evidence"] == expected.evidence
     assert check["verdict"] == CORRECTED
     assert found["verdicts"] == {CORRECTED: 1}

@@ -11,9 +11,8 @@ from torch_geometric.data import Data
 
 from dissensus import data, nn
 from dissensus.errors import InputError, MissingExtraError
-from dissensus.train import check, fit, resolve
+from dissensus.train import resolve, run
 from dissensus.train._batch import Batch
-from dissensus.train._fit import load
 
 
 def quick(model="bimp", **flags):
@@ -28,7 +27,7 @@ def quick(model="bimp", **flags):
 
 
 def graph_of(config):
-    return load(config.data).split(config.data.split)
+    return config.data.load().split(config.data.split)
 
 
 class Batches:
@@ -41,25 +40,27 @@ class Batches:
         return iter(self.batches)
 
 
+@pytest.mark.slow
 def test_clusters_come_close_to_the_accuracy_of_the_full_batch():
     flags = {"data__nodes": 1000, "train__lr": 0.03, "model__method": "euler", "model__time": 4.0}
-    full = fit(quick(train__epochs=40, **flags))
-    clustered = fit(quick(train__epochs=20, train__clusters=12, train__clusters_per_step=4, **flags))
+    full = run(quick(train__epochs=40, **flags))
+    clustered = run(quick(train__epochs=20, train__clusters=12, train__clusters_per_step=4, **flags))
     assert clustered.test > 85.0  # four classes: chance is 25
     assert clustered.test > full.test - 3.0
 
 
+@pytest.mark.slow
 def test_the_same_configuration_gives_the_same_bits():
     config = quick(train__clusters=6, train__clusters_per_step=2)
-    first, second = fit(config), fit(config)
+    first, second = run(config), run(config)
     assert first.history == second.history
     assert all(torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True))
     seed = replace(config, train=replace(config.train, seed=2))
-    assert fit(seed).history != first.history
+    assert run(seed).history != first.history
 
 
 def test_one_cluster_is_the_full_batch():
-    full, one = fit(quick()), fit(quick(train__clusters=1))
+    full, one = run(quick()), run(quick(train__clusters=1))
     assert one.history == full.history
     assert (one.val, one.test) == (full.val, full.test)
 
@@ -74,7 +75,7 @@ def test_an_epoch_is_one_step_for_each_group_of_clusters(monkeypatch):
         return scores(batch, model, forward)
 
     monkeypatch.setattr(Batch, "scores", watched)
-    fit(quick("gcn", train__clusters=6, train__clusters_per_step=4))
+    run(quick("gcn", train__clusters=6, train__clusters_per_step=4))
     assert len(sizes) == 3 * 2
     assert sum(sizes) == 3 * 300
     # No tensor of a step has as many rows as the graph: the limit of a cluster is 1.05 times the mean, rounded up.
@@ -82,8 +83,9 @@ def test_an_epoch_is_one_step_for_each_group_of_clusters(monkeypatch):
 
 
 @pytest.mark.parametrize("model", nn.names())
+@pytest.mark.slow
 def test_every_model_trains_on_clusters(model):
-    result = fit(quick(model, data__nodes=60, data__degree=4.0, train__clusters=4, train__epochs=2))
+    result = run(quick(model, data__nodes=60, data__degree=4.0, train__clusters=4, train__epochs=2))
     assert torch.isfinite(result.model(*inputs(result))).all()
 
 
@@ -94,7 +96,7 @@ def inputs(result):
 
 def test_sources_are_those_of_the_batch_in_training_and_of_the_split_after_it():
     config = quick("grand++-l", train__clusters=4)
-    result = fit(config)
+    result = run(config)
     assert torch.equal(result.model.sources, graph_of(config).train_mask)
 
 
@@ -102,9 +104,9 @@ def test_batches_without_training_nodes_are_passed_over():
     graph = graph_of(quick())
     bare = graph.clone()
     bare.train_mask = torch.zeros_like(graph.train_mask)
-    assert fit(quick("gcn"), loader=Batches(bare, graph, bare)).history == fit(quick("gcn")).history
+    assert run(quick("gcn"), loader=Batches(bare, graph, bare)).history == run(quick("gcn")).history
     with pytest.raises(InputError, match="no batch of the epoch has a training node"):
-        fit(quick("gcn"), loader=Batches(bare))
+        run(quick("gcn"), loader=Batches(bare))
 
 
 def test_the_scores_of_a_batch_are_gone_while_the_next_is_made(monkeypatch):
@@ -123,7 +125,7 @@ def test_the_scores_of_a_batch_are_gone_while_the_next_is_made(monkeypatch):
 
     given = Batch.scores
     monkeypatch.setattr(Batch, "scores", remember)
-    fit(quick(train__epochs=2), loader=Watching(graph, graph, graph))
+    run(quick(train__epochs=2), loader=Watching(graph, graph, graph))
     assert len(alive) == 6 + 2  # a step each, and the evaluations
     assert held == [0] * 6
 
@@ -132,7 +134,7 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_training_nodes():
     graph = graph_of(quick())
     config = quick("mlp", train__epochs=1, train__lr=1e-12, model__dropout=0.0, model__input_dropout=0.0)
     # Without a graph, and with a step too small to matter, pieces add up to the whole.
-    whole, pieces = fit(config), fit(config, loader=data.clusters(graph, 5))
+    whole, pieces = run(config), run(config, loader=data.clusters(graph, 5))
     assert pieces.history[0].loss == pytest.approx(whole.history[0].loss, abs=1e-6)
 
 
@@ -154,12 +156,12 @@ def test_a_neighbor_loaders_loss_is_that_of_its_first_nodes():
     batch.batch_size = 100
     found = Batch.of(batch, torch.device("cpu"), torch.float32)
     assert torch.equal(found.train, graph.train_mask[:100].nonzero().view(-1))
-    assert torch.equal(found.sources, graph.train_mask)
-    first = fit(quick("gcn"), loader=Batches(batch)).history
+    assert torch.equal(found.known, graph.train_mask)
+    first = run(quick("gcn"), loader=Batches(batch)).history
     masked = graph.clone()
     masked.train_mask = graph.train_mask & (torch.arange(300) < 100)
-    assert first == fit(quick("gcn"), loader=Batches(masked)).history
-    assert first != fit(quick("gcn")).history
+    assert first == run(quick("gcn"), loader=Batches(masked)).history
+    assert first != run(quick("gcn")).history
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_a_neighbor_loaders_loss_is_that_of_its_first_nodes():
 )
 def test_wrong_settings_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
-        resolve("karate", preset="none", flags=flags)
+        resolve("karate", preset="none", flags=flags).check()
 
 
 def test_a_run_in_full_batch_says_nothing_of_clusters():
@@ -189,24 +191,24 @@ def test_a_run_in_full_batch_says_nothing_of_clusters():
 def test_wrong_loaders_are_refused():
     graph = graph_of(quick())
     with pytest.raises(InputError, match="used up after one epoch"):
-        fit(quick(), loader=iter([graph]))
+        run(quick(), loader=iter([graph]))
     with pytest.raises(InputError, match="has no train_mask"):
-        fit(quick(), loader=Batches(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)))
+        run(quick(), loader=Batches(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)))
     with pytest.raises(InputError, match="use gram or identity"):
-        fit(quick(model__option_attention="node"), loader=Batches(graph))
+        run(quick(model__option_attention="node"), loader=Batches(graph))
     with pytest.raises(InputError, match="give one of them"):
-        fit(quick(train__clusters=2), loader=Batches(graph))
+        run(quick(train__clusters=2), loader=Batches(graph))
 
 
 def test_more_clusters_than_nodes_are_refused():
     with pytest.raises(InputError, match="from 1 to 300"):
-        fit(quick(train__clusters=301))
+        run(quick(train__clusters=301))
 
 
 def test_a_missing_partitioner_is_noticed_before_any_work(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(MissingExtraError, match=r"dissensus\[partition\]"):
-        check(quick(train__clusters=2, train__partitioner="metis"))
+        quick(train__clusters=2, train__partitioner="metis").check()
 
 
 def test_clusters_have_flags(answer):

@@ -145,17 +145,15 @@ def test_a_split_that_is_not_there_is_refused_before_any_run(call, tmp_path):
 
 
 def test_failed_runs_are_told_and_the_others_count(call, tmp_path, monkeypatch):
-    whole = train.execute
+    whole = train.run
 
-    def half(config):
-        if config["data"]["split"] == 2:
+    def half(config, **options):
+        if config.data.split == 2:
             raise RuntimeError("no luck")
-        return whole(config)
+        return whole(config, **options)
 
-    runs._call.resolve.cache_clear()
-    monkeypatch.setattr("dissensus.train.execute", half, raising=False)
+    monkeypatch.setattr("dissensus.train.run", half, raising=False)
     code, out, err = call("train", "karate", *QUICK, "--splits", "1-3", "--json")
-    runs._call.resolve.cache_clear()
     found = json.loads(out)
     assert code == 1
     assert [run["split"] for run in found["runs"]] == [1, 3]

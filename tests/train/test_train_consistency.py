@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from dissensus.errors import InputError
-from dissensus.train import fit, resolve
+from dissensus.train import resolve, run
+from dissensus.train._batch import WholeGraph
 from dissensus.train._consistency import WARM_UP, Consistency
-from dissensus.train._evaluate import Split, evaluate
-from dissensus.train._fit import create, load
+from dissensus.train._evaluate import evaluate
+from dissensus.train._metrics import Metric
 
 
 def config(**flags):
@@ -32,28 +33,28 @@ def test_the_loss_is_the_cross_entropy_against_squared_probabilities():
 @pytest.mark.parametrize("select_time", [False, True])
 def test_it_sees_the_scores_at_the_end_of_time(select_time):
     run = config(**{"model.time": 2.0, "model.method": "euler"})
-    graph = load(run.data).split(1)
-    split = Split.of(graph, torch.device("cpu"), torch.float32)
-    model = create(run.model, graph.num_features, 4, graph.num_nodes).eval()
+    graph = run.data.load().split(1)
+    split = WholeGraph.of(graph, torch.device("cpu"), torch.float32)
+    model = run.model.create(graph.num_features, 4, graph.num_nodes).eval()
     seen = []
-    evaluate(model, split, select_time=select_time, see=seen.append)
+    evaluate(model, split, Metric("accuracy"), select_time=select_time, see=seen.append)
     assert len(seen) == 1
     torch.testing.assert_close(seen[0], split.scores(model).detach())
 
 
 @pytest.mark.parametrize("model", ["bimp", "gcn", "grand++-l"])
 def test_training_differs_from_the_second_epoch_on(model):
-    with_it, without = fit(config(model=model)), fit(config(model=model, **{"train.consistency": None}))
+    with_it, without = run(config(model=model)), run(config(model=model, **{"train.consistency": None}))
     assert with_it.history[0] == without.history[0]
     assert with_it.history[1].loss > without.history[1].loss
-    assert fit(config(model=model)).history == with_it.history
+    assert run(config(model=model)).history == with_it.history
 
 
 def test_unlabelled_nodes_help_where_labels_are_few():
     flags = {"data.nodes": 600, "data.noise": 0.5, "train.epochs": 60, "train.lr": 0.03, "model.method": "euler"}
     tests = {
         weight: [
-            fit(resolve("csbm", preset="none", flags={**flags, "data.split": split, "train.consistency": weight})).test
+            run(resolve("csbm", preset="none", flags={**flags, "data.split": split, "train.consistency": weight})).test
             for split in range(1, 6)
         ]
         for weight in (None, 1.0)
@@ -67,4 +68,4 @@ def test_it_is_refused_where_it_cannot_work():
     with pytest.raises(InputError, match=r"whole graph.*train\.clusters"):
         config(**{"train.clusters": 2})
     with pytest.raises(InputError, match=r"whole graph.*loader"):
-        fit(config(), loader=[load(config().data).split(1)])
+        run(config(), loader=[config().data.load().split(1)])

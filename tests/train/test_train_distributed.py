@@ -10,8 +10,8 @@ from queue import Queue
 
 import pytest
 
-from dissensus.errors import DissensusError, InputError, MissingExtraError
-from dissensus.train import Epoch, TrainingError, fit_distributed, resolve
+from dissensus.errors import DissensusError, InputError, MissingExtraError, TrainingError
+from dissensus.train import Epoch, resolve, run
 from dissensus.train._distributed import _answer
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
@@ -45,13 +45,13 @@ def test_two_workers_make_the_steps_of_one_with_twice_the_batch():
 def test_what_cannot_be_shared_is_refused_before_ray_starts(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"set train\.clusters"):
-        fit_distributed(config(), workers=2)
+        run(config(), workers=2)
     with pytest.raises(InputError, match="3 batches, which 2 workers cannot share evenly"):
-        fit_distributed(config(clusters=6, clusters_per_step=2), workers=2)
+        run(config(clusters=6, clusters_per_step=2), workers=2)
     with pytest.raises(InputError, match="at least one"):
-        fit_distributed(config(clusters=6), workers=0)
+        run(config(clusters=6), workers=0)
     with pytest.raises(MissingExtraError, match=r"dissensus\[ray\]"):
-        fit_distributed(config(clusters=6), workers=2)
+        run(config(clusters=6), workers=2)
 
 
 class Worker:

@@ -52,7 +52,7 @@ def test_from_a_users_graph_to_a_table_of_predictions(answer, graph, tmp_path):
 @pytest.mark.parametrize("undirected", [None, False, True])
 def test_a_graph_is_prepared_as_in_training(graph, tmp_path, undirected, monkeypatch):
     flags = {"train.epochs": 1} | ({} if undirected is None else {"data.undirected": undirected})
-    train.save(train.fit(train.resolve(str(graph), "gcn", preset="none", flags=flags)), tmp_path / "model")
+    train.save(train.run(train.resolve(str(graph), "gcn", preset="none", flags=flags)), tmp_path / "model")
     asked = []
     load = data.load
     monkeypatch.setattr(data, "load", lambda *given, **options: asked.append(options) or load(*given, **options))
@@ -62,7 +62,7 @@ def test_a_graph_is_prepared_as_in_training(graph, tmp_path, undirected, monkeyp
 
 def test_what_is_predicted_is_what_was_trained(graph, tmp_path):
     flags = {"train.epochs": 10, "train.dtype": "float64", "train.select_time": True, "model.method": "euler"}
-    result = train.fit(train.resolve(str(graph), preset="none", flags=flags))
+    result = train.run(train.resolve(str(graph), preset="none", flags=flags))
     train.save(result, tmp_path / "model")
     saved = train.load_saved(tmp_path / "model")
     assert saved.config == result.config
@@ -70,7 +70,7 @@ def test_what_is_predicted_is_what_was_trained(graph, tmp_path):
     data = result.dataset.graph
     with torch.no_grad():
         expected = result.model(data.x.double(), data.edge_index).softmax(1)
-    found = train.predict(saved, train.prepare(saved, graph))
+    found = train.predict(saved, graph).values
     assert torch.equal(found, expected)
     mask = result.dataset.split(1).test_mask
     assert 100 * (found.argmax(1) == data.y)[mask].double().mean().item() == pytest.approx(result.test)
@@ -108,7 +108,7 @@ def test_node_names_and_csv_tables(answer, call, graph, tmp_path):
 
 def fit_tables(folder, tmp_path, model="gcn", **flags):
     flags = {"train.epochs": 20, "model.hidden_channels": 8, "train.lr": 0.05, **flags}
-    train.save(train.fit(train.resolve(str(folder), model, preset="none", flags=flags)), tmp_path / "model")
+    train.save(train.run(train.resolve(str(folder), model, preset="none", flags=flags)), tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -232,7 +232,7 @@ def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_
 
 
 def test_damaged_folders_are_refused(graph, tmp_path):
-    result = train.fit(train.resolve(str(graph), "gcn", flags={"train.epochs": 1}))
+    result = train.run(train.resolve(str(graph), "gcn", flags={"train.epochs": 1}))
     folder = tmp_path / "model"
     train.save(result, folder)
     whole = (folder / "config.json").read_text()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissensus.train import check, read_preset, resolve
-from dissensus.train._presets import ROOT, read_settings
+from dissensus.train import read_preset, resolve
+from dissensus.train.presets import ROOT, read_settings
 
 DATASETS = (
     "cora",
@@ -114,4 +114,4 @@ def test_every_preset_makes_a_model():
         assert dataset in names()
         for entry in read_settings(file):
             for model in entry["models"]:
-                check(resolve(dataset, model, preset=str(file)))
+                resolve(dataset, model, preset=str(file)).check()

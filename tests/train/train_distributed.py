@@ -8,7 +8,7 @@ import json
 from torch_geometric.data import Batch
 
 from dissensus import data
-from dissensus.train import fit, fit_distributed, resolve
+from dissensus.train import resolve, run
 
 
 class Pairs:
@@ -29,12 +29,10 @@ def main() -> None:
     still = {"model.dropout": 0.0, "model.input_dropout": 0.0, "model.method": "euler", "model.hidden_channels": 8}
     flags, shared = options | still, {"train.clusters": 24}
     epochs = []
-    two = fit_distributed(
-        resolve("csbm", preset="none", flags=flags | shared), workers=2, progress=lambda epoch: epochs.append(epoch)
-    )
+    two = run(resolve("csbm", preset="none", flags=flags | shared), workers=2, progress=epochs.append)
     graph = two.dataset.split(1)
     clusters = data.clusters(graph, 24, seed=1)
-    one = fit(resolve("csbm", preset="none", flags=flags), loader=Pairs(clusters))
+    one = run(resolve("csbm", preset="none", flags=flags), loader=Pairs(clusters))
     difference = max(
         float((a - b).abs().max()) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True)
     )

@@ -39,6 +39,7 @@ def cluster():
     ray.shutdown()
 
 
+@pytest.mark.slow
 def test_a_search_writes_a_preset_and_goes_on_from_its_store(cluster, call, tmp_path):
     space = tmp_path / "space.toml"
     space.write_text(
@@ -103,6 +104,7 @@ def test_tpe_proposes_too(cluster, call, tmp_path):
         (("--set", "model.num_layer=3"), "did you mean 'num_layers'"),
     ],
 )
+@pytest.mark.slow
 def test_wrong_use_is_refused_before_ray_starts(call, arguments, message):
     code, out, err = call("karate", "--model", "gcn", "--splits", "1", *arguments)
     assert (code, out) == (1, "")

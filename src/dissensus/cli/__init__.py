@@ -6,19 +6,20 @@ A command's module is imported only when that command is called, and imports tor
 
 import argparse
 import os
+import platform
 import sys
-import time
 from collections.abc import Sequence
-from importlib import import_module
+from contextlib import suppress
+from importlib import import_module, metadata
 from io import TextIOWrapper
-from pathlib import Path
+from typing import Any
 
 from dissensus import __version__
 from dissensus.errors import DissensusError, unknown
 
 # command -> (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "train GCN and BIMP at growing depth on an embedded graph; a minute"),
+    "demo": ("demo", "show when depth is needed, on an embedded graph; a minute"),
     "train": ("train", "train a model on a dataset or on your own graph"),
     "predict": ("predict", "classify the nodes of a graph with a saved model"),
     "tune": ("tune", "search hyperparameters on validation data"),
@@ -26,28 +27,19 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "measure": ("measure", "measure oversmoothing over depth"),
     "simulate": ("simulate", "simulate opinions on a graph"),
     "bifurcation": ("bifurcation", "draw bifurcation diagrams of opinions on a graph"),
+    "lab": ("lab", "write and open the laboratory: opinions on a graph, in the browser"),
     "theory": ("theory", "check the lemmas and theorems on random graphs"),
     "reproduce": ("reproduce", "rebuild the tables and figures of the paper"),
     "bench": ("bench", "measure speed against plain implementations"),
     "data": ("data", "list the datasets: sizes, homophily, licence, whether present"),
     "models": ("models", "list the models: equation, source, tables"),
+    "completion": ("completion", "print the tab completion for a shell"),
 }
 
 
-# How often a thread of torch looks for work before it sleeps. What sleeps is slow to wake: on an idle machine an epoch
-# on a small graph takes a fifth to a third less with many looks. Beside other work every look takes time from all: an
-# epoch takes four times as long with many as with few, and ten times and more with those that OpenMP makes by itself.
-_LOOKS_IDLE, _LOOKS_BUSY = "20000", "1000"
-_LOAD = Path("/proc/loadavg")
-
-
-def _idle() -> bool:
-    """Whether no other process was running at most of a few moments; False where that cannot be seen."""
-    alone = 0
-    for _ in range(8 if _LOAD.exists() else 0):
-        alone += _LOAD.read_text().split()[3].startswith("1/")  # this process alone, of so many
-        time.sleep(0.002)
-    return alone > 4
+# How long a thread of torch's OpenMP pool spins before it sleeps. The default of OpenMP is so long that an epoch takes
+# ten times as long beside other work; fewer than this slow down an idle machine.
+_SPIN_COUNT = "1000"
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -61,43 +53,67 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action) if shown else action.help
 
 
-def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    return "commands:\n" + "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+class _Version(argparse.Action):
+    """Prints the versions from the packages' metadata, which imports none of them."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        print(f"dissensus {__version__}\nPython {platform.python_version()}")
+        for package in ("torch", "torch_geometric", "torchdiffeq"):
+            with suppress(metadata.PackageNotFoundError):
+                print(package, metadata.version(package))
+        parser.exit()
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of one command; its module is imported, and declares its flags, when the command is called."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.declare()
+        return super().parse_known_args(args, namespace)
+
+    def declare(self) -> None:
+        """Import the command's module and add its flags."""
+        name = self.prog.split()[-1]
+        module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+        self.description = module.__doc__
+        module.configure(self)
+        self.set_defaults(run=module.run)
+
+
+def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and those of the commands by name; flags are ``declared`` at once, or when a command is called."""
+    parser = argparse.ArgumentParser(
+        prog="dissensus",
+        description="Deep graph neural networks that do not oversmooth.",
+        epilog="'dissensus COMMAND --help' tells more.",
+        formatter_class=_HelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of dissensus and what it uses")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command, required=True)
+    for name, (_, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, formatter_class=_HelpFormatter)
+        if declared:
+            command.declare()
+            command.description = text
+    return parser, dict(commands.choices)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 failed, 2 wrong use, 130 interrupted)."""
-    if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
-        os.environ["GOMP_SPINCOUNT"] = _LOOKS_IDLE if _idle() else _LOOKS_BUSY  # read when torch is loaded
+    os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)  # read when torch is loaded
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(
-        prog="dissensus",
-        description="Deep graph neural networks that do not oversmooth.",
-        epilog=_overview() + "\n\n'dissensus COMMAND --help' tells more.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"dissensus {__version__}")
-    parser.add_argument("command", metavar="COMMAND", help="one of the commands below")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser, _ = command_line()
     if not argv:
         parser.print_help(sys.stderr)
         return 2
-    called = parser.parse_args(argv)
-    if called.command not in COMMANDS:
-        parser.error(str(unknown("command", called.command, COMMANDS)))
-
-    module = import_module(f"{__name__}.{COMMANDS[called.command][0]}")
-    command = argparse.ArgumentParser(
-        prog=f"dissensus {called.command}", description=module.__doc__, formatter_class=_HelpFormatter
-    )
-    module.configure(command)
-    args = command.parse_args(called.arguments)
+    if not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        parser.error(str(unknown("command", argv[0], COMMANDS)))
+    args = parser.parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # equations must not stop a terminal that lacks their letters
     try:
-        code = int(module.run(args))
+        code = int(args.run(args))
         sys.stdout.flush()
         return code
     except DissensusError as error:

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from dissensus.runs import Record
+    from dissensus.runs import Attempt
     from dissensus.train import Config, Epoch
 
 # Lines for one run where there is no terminal.
@@ -13,10 +13,10 @@ _LINES = 5
 
 
 class Progress:
-    """Shows epochs (of runs in this process) and finished runs of ``total``."""
+    """Shows epochs (of runs in this process) and finished runs."""
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        self._total, self._quiet, self._finished = total, quiet, 0
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet, self._finished = quiet, 0
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -27,7 +27,7 @@ class Progress:
 
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
             self._bar = Bar(*columns, console=Console(file=sys.stderr), transient=True)
-            self._runs = self._bar.add_task("runs", total=self._total)
+            self._runs = self._bar.add_task("runs", total=None)
             self._epochs = self._bar.add_task("epochs", total=None, visible=False)
             self._bar.start()
         return self
@@ -50,8 +50,8 @@ class Progress:
                 f"loss {epoch.loss:.4f} validation {epoch.val:.2f}"
             )
 
-    def run(self, record: "Record") -> None:
-        """One run has ended."""
+    def run(self, record: "Attempt", total: int) -> None:
+        """One run of ``total`` has ended."""
         self._finished += 1
         where = f"split {record.config['data']['split']} seed {record.config['train']['seed']}"
         if record.result is None:
@@ -59,10 +59,10 @@ class Progress:
         else:
             found = record.result
             text = f"{where}: test {found['test']:.2f} validation {found['val']:.2f} epoch {found['epoch']}"
-        text = f"[{self._finished}/{self._total}] {text} ({record.seconds:.1f} s)"
+        text = f"[{self._finished}/{total}] {text} ({record.seconds:.1f} s)"
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
-            self._bar.update(self._runs, completed=self._finished)
+            self._bar.update(self._runs, completed=self._finished, total=total)
         elif not self._quiet:
             self._line(text)
 

@@ -1,57 +1,46 @@
 """List the datasets: sizes, homophily, licence, and whether each is present on this machine.
 
-Edges between two nodes count once where a graph is undirected; arrows count each where it is directed. Homophily is the
-share of edges that join nodes of one class. Raw files are looked for below the folder that DISSENSUS_DATA names, which
-is never written to; processed ones are kept in DISSENSUS_CACHE, or the user's cache directory.
+An undirected graph counts each edge once, a directed one every arrow. Homophily is the share of edges that join nodes
+of the same class. Raw files are read from the folder that DISSENSUS_DATA names, which is never written to; processed
+files are kept in DISSENSUS_CACHE, or in the user's cache directory.
 """
 
 import argparse
-import json
 from dataclasses import asdict
 
-from dissensus.data._catalogue import CATALOGUE, cache_folder, data_folder, present
+from dissensus.cli._common import add_json, print_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    """Declare the arguments."""
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the catalogue; needs neither torch nor the datasets."""
+    from dissensus import data
+    from dissensus.report import Table
+
+    found = [data.info(name) for name in data.names()]
+    raw, processed = data.folders()
     if args.json:
-        print(json.dumps(_facts(), indent=2))
-    else:
-        _print_table()
-    return 0
-
-
-def _facts() -> dict[str, object]:
-    folder = data_folder()
-    return {
-        "datasets": [{**asdict(entry), "present": present(entry)} for entry in CATALOGUE.values()],
-        "data_folder": str(folder) if folder else None,
-        "cache_folder": str(cache_folder()),
-    }
-
-
-def _print_table() -> None:
-    rows = [("name", "nodes", "edges", "features", "classes", "homophily", "licence", "present")]
-    for entry in CATALOGUE.values():
-        homophily = "unknown" if entry.homophily is None else f"{entry.homophily:.3f}"
-        sizes = (
-            f"{entry.nodes:,}",
-            f"{entry.edges:,}{'*' * entry.directed}",
-            f"{entry.features:,}",
-            f"{entry.classes}",
-        )
-        rows.append((entry.name, *sizes, homophily, entry.licence, present(entry)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [
-            cell.ljust(w) if i in (0, 6, 7) else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        listed = [{**asdict(info), "present": info.present} for info in found]
+        print_json({"datasets": listed, "data_folder": raw and str(raw), "cache_folder": str(processed)})
+        return 0
+    columns = ["name", "nodes", "edges", "features", "classes", "homophily", "licence", "present"]
+    rows = [
+        [
+            info.name,
+            *(f"{size:,}" for size in (info.nodes, info.edges, info.features, info.classes)),
+            "unknown" if info.homophily is None else f"{info.homophily:.3f}",
+            info.licence,
+            info.present,
         ]
-        print("  ".join(cells).rstrip())
-    print("\n* directed edges; csbm: sizes are its defaults; arxiv-synthetic: generated, not arXiv's papers")
-    print(f"raw files: {data_folder() or 'DISSENSUS_DATA is not set'}\nprocessed files: {cache_folder()}")
+        for info in found
+    ]
+    for row, info in zip(rows, found, strict=True):
+        row[2] += "*" * info.directed
+    Table(columns, rows).show()
+    print("\n* directed edges; csbm: default sizes; arxiv-synthetic: generated, not the real papers of arXiv")
+    print(f"raw files: {raw or 'DISSENSUS_DATA is not set'}\nprocessed files: {processed}")
+    return 0

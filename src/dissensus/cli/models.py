@@ -1,24 +1,26 @@
 """List the models: name, equation, source, and the paper's tables each appears in."""
 
 import argparse
-import json
-from dataclasses import asdict
 
-from dissensus.catalogue import MODELS
+from dissensus.cli._common import add_json, print_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    """Declare the arguments."""
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the catalogue; needs no torch."""
+    """Print the registry."""
+    from dissensus import nn
+
+    infos = [nn.info(name) for name in nn.names()]
     if args.json:
-        print(json.dumps({name: asdict(info) for name, info in MODELS.items()}))
+        shown = ("name", "equation", "source", "tables", "options", "depth", "continuous")
+        print_json({info.name: {key: getattr(info, key) for key in shown} for info in infos})
         return 0
-    width = max(map(len, MODELS))
-    for info in MODELS.values():
+    width = max(len(info.name) for info in infos)
+    for info in infos:
         print(f"{info.name:<{width}}  {info.equation}")
         print(f"{'':<{width}}  {info.source}")
         print(f"{'':<{width}}  tables: {info.tables}\n" if info.tables else "")

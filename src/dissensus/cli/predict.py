@@ -1,19 +1,18 @@
-"""Predict the class of every node of a graph with a model that 'train --save' wrote.
+"""Predict the class of every node of a graph with a model that 'train --save' wrote; of a regression, its value.
 
 The graph may be another than the one trained on, if it has the same features and the model works on any graph.
 Features of CSV tables are found by their names, in any order; others must be in the order of training. The table has
-one header line, then one line a node: its id, its class, that class's probability, and that of every class.
+one header line, then one line a node: its id, its class, that class's probability, and that of every class; or its id
+and its value. Where a task has one target for each graph of a collection, there is one line a graph.
 """
 
 import argparse
 import csv
-import json
-import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
+from dissensus.cli._common import add_json, print_json
 from dissensus.errors import InputError
 
 
@@ -22,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder that 'train --save' wrote")
     parser.add_argument("graph", metavar="GRAPH", help="file of a graph, or name of a dataset")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV file to write; without, the table is printed")
-    parser.add_argument("--json", action="store_true", help="print one JSON object with a summary (needs -o)")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,40 +33,23 @@ def run(args: argparse.Namespace) -> int:
     from dissensus import train
 
     saved = train.load_saved(args.folder)
-    dataset = train.prepare(saved, args.graph)
-    if train.order_unknown(saved, dataset):
+    found = train.predict(saved, args.graph)
+    if found.order_unknown:
         print(
             f"{args.graph} is not the graph that the model is bound to, node by node: its nodes must be those of "
             "training, in their order there, or the predictions mean nothing",
             file=sys.stderr,
         )
-    rows = list(train.prediction_rows(saved, dataset, train.predict(saved, dataset)))
     if not args.output:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
         return 0
-    _write(Path(args.output), rows)
-    counts = Counter(str(row[1]) for row in rows[1:])
-    summary = {
-        "model": saved.config.model.name,
-        "graph": str(args.graph),
-        "nodes": len(rows) - 1,
-        "output": args.output,
-        "classes": {name: counts[name] for name in saved.classes},
-    }
+    found.write(args.output)
+    summary = {"model": saved.config.model.name, "graph": str(args.graph), f"{found.per}s": len(found.values)}
+    if found.classes:
+        counts = Counter(found.values.argmax(1).tolist())
+        summary["classes"] = {name: counts[number] for number, name in enumerate(found.classes)}
     if args.json:
-        print(json.dumps(summary))
+        print_json(summary | {"output": args.output})
     else:
-        print(f"wrote {len(rows) - 1} nodes to {args.output}")
+        print(f"wrote {len(found.values)} {found.per}s to {args.output}")
     return 0
-
-
-def _write(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Whole or not at all: written beside and renamed."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written ({error.strerror}): give another -o") from error

@@ -1,20 +1,18 @@
 """Search for settings on Ray Tune, and write the best as a preset that 'train --preset FILE' takes.
 
-Settings are judged by the mean validation accuracy over several splits; test nodes are never looked at. The same
-command with the same --store goes on where it was stopped. Without --address Ray is started on this machine.
+Settings are judged by the mean of the metric on validation over several splits; test nodes are never looked at. The
+same command with the same --store goes on where it was stopped. Without --address Ray is started on this machine.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.catalogue import MODELS
-from dissensus.cli.train import add_run_arguments, merged, plan
-from dissensus.errors import InputError, one_of
-from dissensus.train._presets import write_settings
-from dissensus.train._resolve import nested
+from dissensus.cli._common import add_json, names, print_json
+from dissensus.cli.train import add_run_arguments, planned, settings_of
+from dissensus.errors import InputError
+from dissensus.train import merge
 
 if TYPE_CHECKING:
     from dissensus.tune import Trial
@@ -38,24 +36,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", metavar="HOST:PORT", help="a running Ray cluster; without, Ray starts here")
     parser.add_argument("-o", "--output", metavar="FILE", help="preset to write (default: DATASET-MODEL.toml)")
     parser.add_argument("--also", metavar="MODELS", help="variants that the preset gives the same settings, a,b,c")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
-    from dissensus import tune
+    given = settings_of(args)
+    base, splits, _ = planned(args, given)
+    from dissensus import nn, tune
 
-    args.seeds = None
-    planned = plan(args)
-    splits = planned.splits if args.splits else planned.splits[:_SPLITS]
-    model, dataset = planned.base.model.name, Path(planned.base.data.name).stem
+    model, dataset = given["model"] or base.model.name, Path(base.data.name).stem
     space = tune.read_space(model, Path(args.space) if args.space else None)
-    output = Path(args.output or f"{dataset}-{model}.toml")
+    output = Path(args.output or f"{dataset}-{Path(model).name.replace(':', '-')}.toml")
     if output.suffix != ".toml":
         raise InputError(f"-o {output}: a preset is a file that ends in .toml")
-    also = [one_of("model", name, MODELS) for name in (args.also or "").split(",") if name]
-    _check(planned.base, splits)
+    also = [nn.info(name).name for name in names(args.also) or []]
+    splits = splits or list(base.data.load().default_splits[:_SPLITS])
 
     def report(number: int, trial: "Trial") -> None:
         if not args.quiet:
@@ -64,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"[{number}/{args.trials}] {reached}: {shown}", file=sys.stderr, flush=True)
 
     found = tune.search(
-        planned.base,
+        base,
         space,
         trials=args.trials,
         splits=splits,
@@ -78,13 +75,13 @@ def run(args: argparse.Namespace) -> int:
         on_report=report,
     )
     note = (
-        f"mean validation accuracy {found.best.val:.2f} over splits {_listed(splits)}, the best of {len(found.trials)} "
+        f"mean on validation {found.best.val:.2f} over splits {_listed(splits)}, the best of {len(found.trials)} "
         f"trials ({args.search}, {args.scheduler})"
     )
-    write_settings(output, [model, *also], note, _layer(merged(args), found.best.settings))
+    found.write(output, [model, *also], note, merge(**given))
     answer: dict[str, Any] = {
-        "dataset": planned.base.data.name,
-        "model": model,
+        "dataset": base.data.name,
+        "model": base.model.name,
         "splits": splits,
         "trials": len(found.trials),
         "finished": sum(trial.splits == len(splits) for trial in found.trials),
@@ -93,29 +90,11 @@ def run(args: argparse.Namespace) -> int:
         "output": str(output),
         "seconds": found.seconds,
     }
-    print(json.dumps(answer) if args.json else f"{note}\nwrote {output}: use it with --preset {output}")
+    if args.json:
+        print_json(answer)
+    else:
+        print(f"{note}\nwrote {output}: use it with --preset {output}")
     return 0
-
-
-def _check(base: Any, splits: list[int]) -> None:
-    from dissensus.train import check
-    from dissensus.train._fit import load
-
-    check(base)
-    dataset = load(base.data)
-    for split in splits:
-        dataset.split(split)
-
-
-def _layer(layers: dict[str, dict[str, Any]], best: Any) -> dict[str, dict[str, Any]]:
-    """What a preset holds: all that was set and found, without what names the run."""
-    for section, values in nested(best).items():
-        layers[section] |= values
-    named = {"data": ("name", "split"), "model": ("name",), "train": ("seed", "device")}
-    return {
-        section: {key: value for key, value in values.items() if key not in named[section]}
-        for section, values in layers.items()
-    }
 
 
 def _short(value: Any) -> str:

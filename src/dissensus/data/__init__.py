@@ -1,24 +1,37 @@
 """Datasets by name, the user's own graph, synthetic graphs, their splits, and clusters of their nodes.
 
 ``load(name_or_path)`` gives a :class:`Dataset`, whose ``split(seed)`` is a PyG ``Data`` with ``train_mask``,
-``val_mask`` and ``test_mask``. All but :func:`names` is imported when first used, so that names need no torch.
+``val_mask`` and ``test_mask``. Names and facts (:func:`names`, :func:`info`) need no torch: the rest is imported when
+first used.
 
->>> load("digits").split(1).train_mask.sum()
+>>> from dissensus import data
+>>> data.load("digits").split(1).train_mask.sum()
 tensor(200)
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dissensus.data._catalogue import names
+from dissensus.data._catalogue import folders, info, names
 
 if TYPE_CHECKING:
-    from dissensus.data._clusters import Clusters, clusters, partition
+    from dissensus.data._clusters import Clusters as Clusters
+    from dissensus.data._clusters import clusters, partition
     from dissensus.data._dataset import Dataset, from_pyg
     from dissensus.data._load import load
     from dissensus.data._synthetic import csbm
 
-__all__ = ["PARTITIONERS", "Clusters", "Dataset", "clusters", "csbm", "from_pyg", "load", "names", "partition"]
+__all__ = [
+    "Dataset",
+    "clusters",
+    "csbm",
+    "folders",
+    "from_pyg",
+    "info",
+    "load",
+    "names",
+    "partition",
+]
 
 # What can make the clusters of :func:`partition`.
 PARTITIONERS = ("greedy", "metis")

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.utils import to_undirected
 
 from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_folder
 from dissensus.data._dataset import MASKS, Dataset, from_fields
@@ -39,6 +41,7 @@ def load_benchmark(entry: Entry) -> Dataset:
         where=entry.name,
         class_names=[str(label) for label in range(entry.classes)],
         splits=_splits(entry, fields),
+        metric=entry.metric,
     )
 
 
@@ -46,8 +49,9 @@ def _splits(entry: Entry, fields: Fields) -> Splits:
     if entry.development is not None:
         return BenchmarkSplits(entry.development)
     masks = [fields[key] for key in MASKS]
-    count = masks[0].size(1)
-    return FixedSplits(*masks, protocol="ten fixed geom-gcn splits 0-9" if count == 10 else "OGB's")
+    if masks[0].size(1) == 1:
+        return FixedSplits(*masks, protocol="OGB's")
+    return FixedSplits(*masks, protocol=f"ten fixed {'geom-gcn ' if entry.directed else ''}splits 0-9")
 
 
 def _hash(entry: Entry, raw: Path) -> str:
@@ -77,7 +81,13 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
         if raw is not None:
             _link(entry, raw, Path(root))
         try:
-            return _open_ogb(root) if entry.name == "ogbn-arxiv" else _open_pyg(entry, Path(root))
+            if entry.name == "ogbn-arxiv":
+                return _open_ogb(root)
+            if entry.name == "ogbn-arxiv-nofeatures":
+                return _open_arxiv_without_features(Path(root) / entry.folder)
+            if len(entry.files) == 1 and entry.development is None:
+                return _open_heterophilous(entry, Path(root))
+            return _open_pyg(entry, Path(root))
         # Networks fail in many ways (urllib, aiohttp, ssl, timeouts), damaged files in more, and OGB calls exit().
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
@@ -148,6 +158,43 @@ def _open_ogb(root: str) -> Fields:
         fields[key] = torch.zeros(len(fields["y"]), 1, dtype=torch.bool)
         fields[key][torch.tensor(split[part], dtype=torch.long)] = True
     return fields
+
+
+def _open_heterophilous(entry: Entry, root: Path) -> Fields:
+    path = root / entry.folder / entry.files[0]
+    if not path.is_file():
+        from torch_geometric.data import download_url
+
+        address = f"https://github.com/yandex-research/heterophilous-graphs/raw/main/data/{entry.files[0]}"
+        download_url(address, str(path.parent), log=False)
+    with np.load(path, allow_pickle=False) as archive:
+        edges = torch.from_numpy(archive["edges"]).long().T
+        fields = {
+            "x": torch.from_numpy(archive["node_features"]).float(),
+            "edge_index": to_undirected(edges, num_nodes=len(archive["node_labels"])),
+            "y": torch.from_numpy(archive["node_labels"]).long(),
+        }
+        for key, part in zip(MASKS, ("train", "val", "test"), strict=True):
+            fields[key] = torch.from_numpy(archive[f"{part}_masks"]).bool().T.contiguous()
+    return fields
+
+
+def _open_arxiv_without_features(folder: Path) -> Fields:
+    """The real graph, labels and split; the features are a constant and the logarithms of both degrees, centred and
+    scaled."""
+    edge_index = torch.from_numpy(_read_csv(folder / "raw" / "edge.csv.gz").T.copy())
+    y = torch.from_numpy(_read_csv(folder / "raw" / "node-label.csv.gz").reshape(-1))
+    degrees = torch.stack([torch.bincount(end, minlength=len(y)).float().log1p() for end in edge_index], dim=1)
+    x = torch.cat([torch.ones(len(y), 1), (degrees - degrees.mean(0)) / degrees.std(0)], dim=1)
+    fields = {"x": x, "edge_index": edge_index, "y": y}
+    for key, part in zip(MASKS, ("train", "valid", "test"), strict=True):
+        fields[key] = torch.zeros(len(y), 1, dtype=torch.bool)
+        fields[key][torch.from_numpy(_read_csv(folder / "split" / "time" / f"{part}.csv.gz").reshape(-1))] = True
+    return fields
+
+
+def _read_csv(path: Path) -> np.ndarray:
+    return np.loadtxt(path, dtype=np.int64, delimiter=",", ndmin=2)
 
 
 def _write_cache(fields: Fields, path: Path) -> None:

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dissensus.errors import one_of
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -12,7 +14,9 @@ class Entry:
     ``edges`` counts a pair of nodes once where the graph is undirected, and every arrow (self-loops included) where it
     is directed. ``homophily`` is the share of edges between nodes of one class, ``None`` where it was never measured.
     ``folder`` and ``files`` say where the raw files lie below ``DISSENSUS_DATA``; both are empty for a dataset that
-    is embedded or generated. ``development`` is the size of the development set of the random split protocol.
+    is embedded or generated. ``fixed_splits`` counts the splits that the dataset brings along, 0 where they are random.
+    ``development`` is the size of the development set of the random split protocol. ``metric`` is what the dataset's
+    protocol reports. ``undirected`` says that its protocol adds the reverse of every edge.
     """
 
     name: str
@@ -24,15 +28,27 @@ class Entry:
     licence: str
     about: str
     directed: bool = False
+    fixed_splits: int = 0
     folder: str = ""
     files: tuple[str, ...] = ()
     development: int | None = None
     downloadable: bool = True
+    metric: str = "accuracy"
+    undirected: bool = False
 
     @property
     def built_in(self) -> bool:
         """Whether the dataset needs no file from outside."""
         return not self.files
+
+    @property
+    def present(self) -> str:
+        """Where it would come from: ``built in``, ``DISSENSUS_DATA``, ``cache`` or, if it is not here, ``no``."""
+        if self.built_in:
+            return "built in"
+        if raw_folder(self) is not None:
+            return "DISSENSUS_DATA"
+        return "cache" if download_cache(self).is_file() else "no"
 
 
 def _planetoid(folder: str, nodes: int, edges: int, features: int, classes: int, homophily: float) -> Entry:
@@ -53,6 +69,7 @@ def _geom_gcn(
     return Entry(
         *(name, nodes, edges, features, classes, homophily, "none stated", about),
         directed=True,
+        fixed_splits=10,
         folder=folder,
         files=(
             "out1_node_feature_label.txt",
@@ -60,6 +77,24 @@ def _geom_gcn(
             *(f"{prefix}_split_0.6_0.2_{i}.npz" for i in range(10)),
         ),
     )
+
+
+def _heterophilous(
+    name: str, nodes: int, edges: int, features: int, classes: int, homophily: float, about: str
+) -> Entry:
+    # The family of Platonov et al. 2023: one archive each, with ten masks; its two-class tasks report ROC AUC.
+    stem = name.replace("-", "_")
+    return Entry(
+        *(name, nodes, edges, features, classes, homophily, "MIT", about),
+        folder=f"{stem}/raw",
+        files=(f"{stem}.npz",),
+        fixed_splits=10,
+        metric="roc_auc" if classes == 2 else "accuracy",
+    )
+
+
+def _long_range(name: str, nodes: int, edges: int, features: int, classes: int, about: str, metric: str) -> Entry:
+    return Entry(name, nodes, edges, features, classes, None, "generated", f"{about}; sizes by default", metric=metric)
 
 
 _WEBKB = "links between web pages; words (WebKB)"
@@ -105,9 +140,12 @@ _ENTRIES = (
     _geom_gcn("chameleon", "chameleon/geom_gcn/raw/chameleon", 2277, 36101, 2325, 5, 0.235007, _WIKI),
     _geom_gcn("squirrel", "squirrel/geom_gcn/raw/squirrel", 5201, 217073, 2089, 5, 0.223943, _WIKI),
     _geom_gcn("actor", "Actor/raw/film", 7600, 30019, 932, 5, 0.218761, "actors on one Wikipedia page; keywords"),
+    _heterophilous("minesweeper", 10_000, 39_402, 7, 2, 0.682783, "mines on a grid; counts around half of the cells"),
+    _heterophilous("squirrel-filtered", 2223, 46_998, 2089, 5, 0.207179, "squirrel without repeated pages; nouns"),
     Entry(
         *("ogbn-arxiv", 169_343, 1_166_243, 128, 40, None, "ODC-BY", "citations between arXiv papers; words (OGB)"),
         directed=True,
+        fixed_splits=1,
         folder="ogbn_arxiv",
         files=(
             "RELEASE_v1.txt",
@@ -115,12 +153,38 @@ _ENTRIES = (
             *(f"raw/num-{part}-list.csv.gz" for part in ("node", "edge")),
             *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
         ),
+        undirected=True,
+    ),
+    Entry(
+        *("ogbn-arxiv-nofeatures", 169_343, 1_166_243, 3, 40, 0.655083, "ODC-BY"),
+        "ogbn-arxiv's real graph, labels and split; no words, degrees in their place",
+        directed=True,
+        fixed_splits=1,
+        folder="ogbn_arxiv",
+        files=(
+            *(f"raw/{part}.csv.gz" for part in ("edge", "node-label")),
+            *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+        ),
+        downloadable=False,
+        undirected=True,
     ),
     Entry(
         *("arxiv-synthetic", 169_343, 1_166_243, 128, 40, 0.65, "generated"),
         "NOT real: a generated graph of ogbn-arxiv's sizes, to measure speed and memory",
+        fixed_splits=1,
     ),
+    _long_range("shortest-path", 7273, 10_888, 2, 0, "hops from the marked node, in 240 graphs; regression", "mae"),
+    _long_range("eccentricity", 7332, 10_975, 2, 0, "hops to the furthest node, in 240 graphs; regression", "mae"),
+    _long_range("diameter", 7332, 10_975, 2, 0, "largest distance in each of 240 graphs; regression", "mae"),
+    _long_range("ring-transfer", 6000, 6000, 7, 5, "the class at the opposite node, in 300 rings", "accuracy"),
 )
+
+# The split files of the protocol ``tunedgnn``, below ``tunedgnn`` in the data folder.
+TUNED_FILES = {
+    "coauthor-cs": "coauthor-cs_split.npz",
+    "computers": "amazon-computer_split.npz",
+    "photo": "amazon-photo_split.npz",
+}
 
 CATALOGUE = {entry.name: entry for entry in _ENTRIES}
 
@@ -132,6 +196,20 @@ def names() -> list[str]:
     ['digits', 'karate', 'csbm']
     """
     return list(CATALOGUE)
+
+
+def info(name: str) -> Entry:
+    """What is known of a dataset without loading it: sizes, homophily, licence, splits, whether it is present.
+
+    >>> info("cora").nodes
+    2708
+    """
+    return CATALOGUE[one_of("dataset", name, CATALOGUE)]
+
+
+def folders() -> tuple[Path | None, Path]:
+    """Where raw files are read from (``DISSENSUS_DATA``; None if unset), and where processed ones are kept."""
+    return data_folder(), cache_folder()
 
 
 def data_folder() -> Path | None:
@@ -161,12 +239,3 @@ def raw_folder(entry: Entry) -> Path | None:
 def download_cache(entry: Entry) -> Path:
     """The cache file of a dataset that was downloaded, as opposed to read from ``DISSENSUS_DATA``."""
     return cache_folder() / f"{entry.name}-upstream.pt"
-
-
-def present(entry: Entry) -> str:
-    """Where the dataset would come from: ``built in``, ``DISSENSUS_DATA``, ``cache`` or, if it is not here, ``no``."""
-    if entry.built_in:
-        return "built in"
-    if raw_folder(entry) is not None:
-        return "DISSENSUS_DATA"
-    return "cache" if download_cache(entry).is_file() else "no"

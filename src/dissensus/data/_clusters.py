@@ -130,6 +130,20 @@ class Clusters:
         for group in drawn.split(self._batch_clusters)[self._rank :: self._workers]:
             yield self._subgraph(group.tolist())
 
+    @staticmethod
+    def check_share(parts: int, batch_clusters: int, workers: int) -> None:
+        """Refuse batches of more clusters than there are, and batches that the workers cannot share evenly."""
+        if not isinstance(batch_clusters, int) or not 1 <= batch_clusters <= parts:
+            raise InputError(
+                f"{batch_clusters!r} clusters a batch: give a whole number from 1 to {parts}, the clusters"
+            )
+        batches = -(-parts // batch_clusters)
+        if workers < 1 or batches % workers:
+            raise InputError(
+                f"{parts} clusters, {batch_clusters} a batch, are {batches} batches, which {workers} workers cannot "
+                "share evenly: change the number of clusters"
+            )
+
     def _subgraph(self, group: list[int]) -> Data:
         graph, local = self._graph, self._local
         nodes = torch.cat([self._nodes[cluster] for cluster in group]).sort().values
@@ -177,23 +191,11 @@ def clusters(
     >>> sum(batch.num_nodes for batch in clusters(load("karate").split(1), 4, batch_clusters=2))
     34
     """
-    check_share(parts, batch_clusters, workers)
+    Clusters.check_share(parts, batch_clusters, workers)
     if not 0 <= rank < workers:
         raise InputError(f"rank {rank} of {workers} workers: count them from 0")
     part = partition(graph.edge_index, graph.num_nodes, parts, seed=seed, method=method)
     return Clusters(graph, part, batch_clusters, seed, rank, workers)
-
-
-def check_share(parts: int, batch_clusters: int, workers: int) -> None:
-    """Refuse batches of more clusters than there are, and batches that the workers cannot share evenly."""
-    if not isinstance(batch_clusters, int) or not 1 <= batch_clusters <= parts:
-        raise InputError(f"{batch_clusters!r} clusters a batch: give a whole number from 1 to {parts}, the clusters")
-    batches = -(-parts // batch_clusters)
-    if workers < 1 or batches % workers:
-        raise InputError(
-            f"{parts} clusters, {batch_clusters} a batch, are {batches} batches, which {workers} workers cannot share "
-            "evenly: change the number of clusters"
-        )
 
 
 def _by_cluster(part: Tensor, parts: int = 0) -> list[Tensor]:

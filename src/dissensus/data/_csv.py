@@ -35,17 +35,19 @@ def read_csv(edges: Path, nodes: Path) -> Dataset:
     """A graph from two comma-separated tables in UTF-8, each with one header line.
 
     ``nodes``: column ``id`` (or else the first one) names the node, any text; ``label`` or ``y``, if there is one, is
-    its class, any text, empty where unknown; ``train_mask``, ``val_mask``, ``test_mask`` hold 0 or 1; all other columns
+    its class, any text, empty where unknown, or the target of a regression where all are numbers and some have a
+    fraction; ``train_mask``, ``val_mask``, ``test_mask`` hold 0 or 1; all other columns
     are features and hold numbers. Their names stay with the dataset. ``edges``: columns ``source`` and ``target`` (or
     else the first two) hold ids of ``nodes``, one line an edge in that direction; ``weight``, if there is one, holds
     positive numbers; other columns are not read.
     """
     table = _read_nodes(nodes)
-    edge_index, weight = _read_edges(edges, nodes, table.ids, signed=False)
+    edge_index, weight = _read_edges(edges, nodes, table.ids)
     fields: dict[str, Any] = {"x": table.x, "edge_index": edge_index, "edge_weight": weight, **table.masks}
     class_names: Sequence[str] = ()
     if table.labels is not None:
-        fields["y"], class_names = code_labels(table.labels)
+        numbers = _targets(table.labels)
+        fields["y"], class_names = code_labels(table.labels) if numbers is None else (numbers, ())
     name = edges.parent.resolve().name if edges.name == "edges.csv" else edges.stem
     return from_fields(
         fields,
@@ -57,43 +59,13 @@ def read_csv(edges: Path, nodes: Path) -> Dataset:
     )
 
 
-def read_links(path: Path) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """The nodes' ids, ``edge_index`` and the edges' weights, here of either sign, of the pair of tables at ``path``."""
-    edges, nodes = find_pair(path)
-    ids = _read_nodes(nodes).ids
-    return ids, *_read_edges(edges, nodes, ids, signed=True)
-
-
-def read_edge_list(path: Path) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """The same of an edge table alone: nodes in the order in which they appear, or of their names if 0 to n - 1.
-
-    Its columns are read as those of ``edges.csv``. The header line may be left out; then the columns are source, target
-    and, if there is a third, weight.
-    """
-    rows = list(_rows(path))
-    named = bool(rows) and set(_ENDS) <= set(rows[0][1])
-    lines = rows[1:] if named else rows
-    if not lines:
-        raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
-    line, first = lines[0]
-    if not named and (len(first) not in (2, 3) or not all(map(_is_number, first[2:]))):
-        raise InputError(
-            f"{path}, line {line}: {_short(','.join(first))} is not an edge: write source,target,weight, or begin with "
-            "a line that names these columns"
-        )
-    (source, target), weight = _columns(_header(path, iter(rows)) if named else [*_ENDS, "weight"][: len(first)])
-    for line, row in lines:
-        if not (row[source] and row[target]):
-            raise InputError(f"{path}, line {line}: {_short(','.join(row))} is not an edge: name both of its ends")
-    names = list(dict.fromkeys(name for _, row in lines for name in (row[source], row[target])))
-    if set(names) == {str(k) for k in range(len(names))}:
-        names.sort(key=int)
-    index = {name: i for i, name in enumerate(names)}
-    ends = np.array([(index[row[source]], index[row[target]]) for _, row in lines], dtype=np.int64).T
-    if weight is None:
-        return names, ends, None
-    values = [_weight(row[weight], True, f"{path}, line {line}, column 'weight'") for line, row in lines]
-    return names, ends, np.array(values)
+def _targets(labels: Sequence[str]) -> np.ndarray | None:
+    """The numbers to predict, NaN where unknown; ``None`` where the labels are classes."""
+    if not all(not label or _is_number(label) for label in labels):
+        return None
+    numbers = np.array([float(label) if label else math.nan for label in labels])
+    fraction = ~np.isnan(numbers) & (numbers != np.floor(numbers))
+    return numbers if fraction.any() else None
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -202,7 +174,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
-def _read_edges(path: Path, nodes: Path, ids: Sequence[str], *, signed: bool) -> tuple[np.ndarray, np.ndarray | None]:
+def _read_edges(path: Path, nodes: Path, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray | None]:
     """The edge table as ``edge_index`` ``[2, edges]`` and weights ``[edges]`` (``None`` without such a column)."""
     rows = _rows(path)
     header = _header(path, rows)
@@ -222,7 +194,7 @@ def _read_edges(path: Path, nodes: Path, ids: Sequence[str], *, signed: bool) ->
                 raise InputError(f"{path}, line {line}: node {name} is not in {nodes.name}: add it or drop the edge")
             found.append(node)
         if weight is not None:
-            weights.append(_weight(row[weight], signed, f"{path}, line {line}, column 'weight'"))
+            weights.append(_weight(row[weight], f"{path}, line {line}, column 'weight'"))
     return np.array(found, dtype=np.int64).reshape(-1, 2).T, None if weight is None else np.array(weights)
 
 
@@ -232,10 +204,10 @@ def _columns(header: Sequence[str]) -> tuple[list[int], int | None]:
     return ends, next((i for i, column in enumerate(header) if column == "weight" and i not in ends), None)
 
 
-def _weight(text: str, signed: bool, where: str) -> float:
-    if _is_number(text) and (signed or np.float32(float(text)) > 0):
+def _weight(text: str, where: str) -> float:
+    if _is_number(text) and np.float32(float(text)) > 0:
         return float(text)
     raise InputError(
-        f"{where}: {_short(text)} is not a {'finite' if signed else 'positive'} number: correct it, drop the edge, or "
+        f"{where}: {_short(text)} is not a positive number: correct it, drop the edge, or "
         "rename the column if it is no weight"
     )

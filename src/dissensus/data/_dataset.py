@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, subgraph, to_undirected
 
-from dissensus.data._splits import FixedSplits, ScaledSplits, Splits
+from dissensus.data._splits import FixedSplits, GraphSplits, ScaledSplits, Splits, node_splits
 from dissensus.errors import InputError
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -28,12 +28,17 @@ class Dataset:
     Args:
         name: The dataset's name, or the stem of the file it came from.
         graph: ``x [n, features]`` (float32), ``edge_index [2, edges]`` (int64, each column a message from its first
-            node to its second), ``y [n]`` (int64; -1 where a node has no label) and, if the edges have weights,
-            ``edge_weight [edges]`` (float32, positive).
+            node to its second), ``y [n]`` (int64, -1 where a node has no label; or float32, NaN where it has none) and,
+            if the edges have weights, ``edge_weight [edges]`` (float32, positive).
         class_names: The name of class 0, 1, ...; the labels of ``y`` as the file wrote them.
         splits: How :meth:`split` draws its masks.
         node_ids: The nodes' names, where the file gave them.
         feature_names: The names of the columns of ``x``, where the file gave them.
+        metric: What the dataset's protocol reports: ``accuracy``, ``roc_auc``, ``mae``, ...
+        missing: The share of nodes outside the training set whose features :meth:`split` sets to zero.
+
+    Targets of a regression are floating-point, ``y [n]``. In a collection of graphs, ``graph.batch [n]`` names the
+    graph of each node; where ``y`` has one entry for each graph, so have the masks.
     """
 
     name: str
@@ -42,6 +47,8 @@ class Dataset:
     splits: Splits
     node_ids: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    metric: str = "accuracy"
+    missing: float = 0.0
 
     @property
     def num_classes(self) -> int:
@@ -56,24 +63,61 @@ class Dataset:
     @property
     def protocol(self) -> str:
         """The split protocol in words."""
-        return self.splits.protocol
+        missing = f", features of {100 * self.missing:g}% of the other nodes missing" if self.missing else ""
+        return self.splits.protocol + missing
+
+    @property
+    def num_outputs(self) -> int:
+        """The width of a model's output: the number of classes, or 1 for a regression."""
+        return 1 if self.graph.y.is_floating_point() else self.num_classes
+
+    def with_labels(self, per_class: int) -> "Dataset":
+        """The same dataset with ``per_class`` training nodes in each class."""
+        if not isinstance(per_class, int) or per_class < 1:
+            raise InputError(f"labels_per_class is {per_class!r}: give a whole number of at least 1")
+        if self.graph.y.is_floating_point():
+            raise InputError(f"labels_per_class is for classes, and {self.name} has numbers for targets: leave it out")
+        return replace(self, splits=self.splits.with_labels(per_class))
+
+    def with_missing_features(self, share: float) -> "Dataset":
+        """The same dataset with the features of a ``share`` of the nodes outside the training set set to zero.
+
+        The nodes are drawn by ``RandomState(seed)`` of the split; 1 takes all of them. :meth:`split` then also gives
+        ``missing_mask [n]``.
+        """
+        if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+            raise InputError(f"missing_features is {share!r}: give a share from 0 to 1")
+        if len(self.graph.y) != self.graph.num_nodes:
+            raise InputError(f"missing_features is for training nodes, and {self.name} trains on graphs: leave it out")
+        return replace(self, missing=float(share))
 
     def split(self, seed: int) -> Data:
         """The graph with boolean ``train_mask``, ``val_mask`` and ``test_mask`` ``[n]`` of split ``seed``.
 
-        The tensors of :attr:`graph` are shared, not copied. The same seed always gives the same masks.
+        The tensors of :attr:`graph` are shared, not copied. The same seed always gives the same masks. Where the
+        dataset's metric is not the usual one of its targets, the graph has it as ``metric``.
         """
         data = copy(self.graph)
         masks = self.splits.masks(self.graph.y, self.class_names, seed)
         data.train_mask, data.val_mask, data.test_mask = masks
+        if self.missing:
+            others = (~masks[0]).nonzero().view(-1).numpy()
+            chosen = np.random.RandomState(seed).permutation(others)[: round(self.missing * len(others))]
+            data.missing_mask = torch.zeros(len(masks[0]), dtype=torch.bool)
+            data.missing_mask[chosen] = True
+            data.x = data.x.masked_fill(data.missing_mask[:, None], 0.0)
+        if self.metric != ("mae" if self.graph.y.is_floating_point() else "accuracy"):
+            data.metric = self.metric  # which train.fit would otherwise not know
         return data
 
     @cached_property
     def homophily(self) -> float | None:
         """The share of edges, self-loops included, that join two nodes of one class.
 
-        Edges with an unlabelled end do not count; ``None`` if no edge is left.
+        Edges with an unlabelled end do not count; ``None`` if no edge is left, and where nodes have no classes.
         """
+        if self.graph.y.is_floating_point():
+            return None
         ends = self.graph.y[self.graph.edge_index]
         ends = ends[:, (ends >= 0).all(dim=0)]
         return float((ends[0] == ends[1]).double().mean()) if ends.size(1) else None
@@ -95,6 +139,8 @@ class Dataset:
         tensors = [self.graph.x, self.graph.edge_index, self.graph.y]
         if self.graph.edge_weight is not None:
             tensors.append(self.graph.edge_weight)
+        if self.graph.batch is not None:
+            tensors.append(self.graph.batch)
         if isinstance(self.splits, FixedSplits):
             tensors += [self.splits.train, self.splits.val, self.splits.test]
         for tensor in tensors:
@@ -127,6 +173,8 @@ class Dataset:
     def largest_component(self) -> "Dataset":
         """The same dataset on the nodes of the largest (weakly) connected component alone, in their old order."""
         graph = self.graph
+        if graph.batch is not None:
+            raise InputError(f"{self.name} is a collection of graphs: leave largest_component out")
         row, col = graph.edge_index.numpy()
         links = coo_array((np.ones(len(row), dtype=np.int8), (row, col)), shape=(graph.num_nodes, graph.num_nodes))
         _, component = connected_components(links, directed=True, connection="weak")
@@ -137,7 +185,7 @@ class Dataset:
         return replace(
             self,
             graph=Data(x=graph.x[keep], edge_index=edge_index, y=graph.y[keep], edge_weight=edge_weight),
-            splits=self.splits.subset(keep) if isinstance(self.splits, FixedSplits) else self.splits,
+            splits=self.splits.subset(keep) if isinstance(self.splits, FixedSplits | GraphSplits) else self.splits,
             node_ids=None if self.node_ids is None else tuple(self.node_ids[i] for i in keep.tolist()),
         )
 
@@ -145,7 +193,8 @@ class Dataset:
 def from_pyg(data: Data, *, name: str = "graph") -> Dataset:
     """A :class:`Dataset` from a PyG ``Data`` with ``x``, ``edge_index`` and, if it has labels, ``y``.
 
-    ``y`` is ``[n]`` or ``[n, 1]``, integers; negative means unlabelled. ``train_mask``, ``val_mask`` and ``test_mask``,
+    ``y`` is ``[n]`` or ``[n, 1]``: integers are classes, negative where unlabelled; numbers, some of them
+    with a fraction, are the targets of a regression, NaN where unknown. ``train_mask``, ``val_mask`` and ``test_mask``,
     ``[n]`` or ``[n, k]`` for k splits, become the fixed splits; without them splits are random. ``edge_weight``,
     ``[edges]`` or ``[edges, 1]``, positive numbers, are the weights of the edges. Other attributes, ``edge_attr`` among
     them, are left out: a weight that is there must be copied to ``edge_weight``.
@@ -162,6 +211,7 @@ def from_fields(
     node_ids: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     splits: Splits | None = None,
+    metric: str | None = None,
 ) -> Dataset:
     """A checked :class:`Dataset` from arrays or tensors by name; errors begin with ``where``.
 
@@ -180,9 +230,10 @@ def from_fields(
         name=name,
         graph=Data(x=x, edge_index=edge_index, y=y, edge_weight=edge_weight),
         class_names=tuple(class_names),
-        splits=splits or ScaledSplits(),
+        splits=splits or (node_splits(y) if y.is_floating_point() else ScaledSplits()),
         node_ids=None if node_ids is None else tuple(node_ids),
         feature_names=None if feature_names is None else tuple(feature_names),
+        metric=metric or ("mae" if y.is_floating_point() else "accuracy"),
     )
 
 
@@ -271,7 +322,7 @@ def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
 
 
 def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]]:
-    """Labels coded 0, 1, ... in their sorted order (-1: none) and their names."""
+    """Labels coded 0, 1, ... in their sorted order (-1: none) and their names; or numbers (NaN: none) without names."""
     if value is None:
         return torch.full((nodes,), -1), ()
     y = _array(value, "y", where)
@@ -286,11 +337,15 @@ def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]
             raise InputError(f"{where}: y holds bytes that are not ASCII: store it as text") from None
         return code_labels(text.tolist())
     if y.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(y, dtype=np.float32)
+        if np.isinf(numbers).any():
+            row = int(np.isinf(numbers).argmax())
+            raise InputError(f"{where}: y[{row}] is {y[row]}, too large for float32: give a number, or NaN for none")
         y = np.where(np.isnan(y), -1, y)
-        wrong = (y != np.floor(y)) | (np.abs(y) > 2**53)
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise InputError(f"{where}: y[{row}] is {y[row]}, not a class: give integers, or -1 for no label")
+        # Classes become floating-point where NaN marks the unknown ones.
+        if (y != np.floor(y)).any() or (np.abs(y) > 2**53).any():
+            return torch.from_numpy(_owned(numbers)), ()
     if y.dtype.kind == "u":
         values, codes = np.unique(y, return_inverse=True)
     else:
@@ -342,7 +397,7 @@ def _fixed(fields: Mapping[str, Any], given: Sequence[str], y: Tensor, where: st
         empty = ~mask.any(axis=0)
         if empty.any():
             raise InputError(f"{where}: {key} of split {int(empty.argmax())} is empty: mark at least one node in it")
-        bare = mask.any(axis=1) & (y.numpy() < 0)
+        bare = mask.any(axis=1) & (torch.isnan(y) if y.is_floating_point() else y < 0).numpy()
         if bare.any():
             raise InputError(f"{where}: {key} marks node {int(bare.argmax())}, which has no label: label or unmark it")
     twice = sum(mask.astype(np.int8) for mask in masks) > 1

@@ -2,23 +2,33 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from dissensus.data._benchmarks import load_benchmark
-from dissensus.data._catalogue import CATALOGUE, names
+from dissensus.data._catalogue import CATALOGUE, TUNED_FILES, Entry, data_folder, names
 from dissensus.data._dataset import Dataset
 from dissensus.data._embedded import digits, karate
 from dissensus.data._files import read
+from dissensus.data._long_range import diameter, eccentricity, ring_transfer, shortest_path
+from dissensus.data._splits import FixedSplits, TunedSplits
 from dissensus.data._synthetic import arxiv_synthetic, csbm
-from dissensus.errors import InputError, unknown
+from dissensus.errors import InputError, one_of, unknown
 
 _MADE: dict[str, Callable[..., Dataset]] = {
     "digits": digits,
     "karate": karate,
     "csbm": csbm,
     "arxiv-synthetic": arxiv_synthetic,
+    "shortest-path": shortest_path,
+    "eccentricity": eccentricity,
+    "diameter": diameter,
+    "ring-transfer": ring_transfer,
 }
 
 
@@ -27,6 +37,9 @@ def load(
     *,
     largest_component: bool = False,
     undirected: bool | None = None,
+    labels_per_class: int | None = None,
+    missing_features: float | None = None,
+    protocol: str | None = None,
     **options: Any,
 ) -> Dataset:
     """Load a dataset by name (:func:`names`), or the user's own graph from a file.
@@ -41,7 +54,11 @@ def load(
         largest_component: Keep the largest connected component alone; otherwise the full graph.
         undirected: Add the reverse of every edge. ``None``: edges as the dataset gives them, except for ogbn-arxiv,
             whose protocol makes them undirected.
-        options: Those of :func:`dissensus.data.csbm` for ``csbm``, ``seed`` for ``arxiv-synthetic``; others have none.
+        labels_per_class: Number of training nodes in each class, in place of the protocol's.
+        missing_features: Share of the nodes outside the training set whose features are set to zero; 1 takes all.
+        protocol: ``"tunedgnn"`` for the splits of "Classic GNNs are Strong Baselines" on Cora, Citeseer, Pubmed,
+            Coauthor CS, Computers and Photo, in place of the dataset's own.
+        options: Those of a generated dataset, such as ``homophily`` of ``csbm``; others have none.
 
     >>> load("karate").split(1).train_mask.sum()
     tensor(8)
@@ -60,9 +77,35 @@ def load(
         dataset = load_benchmark(entry)
     else:
         dataset = read(_path(name_or_path))
-    if undirected or (undirected is None and dataset.name == "ogbn-arxiv" and entry is not None):
+    if undirected or (undirected is None and entry is not None and entry.undirected):
         dataset = dataset.undirected()
-    return dataset.largest_component() if largest_component else dataset
+    if protocol is not None:
+        dataset = _with_protocol(dataset, entry, protocol)
+    if largest_component:
+        dataset = dataset.largest_component()
+    if labels_per_class is not None:
+        dataset = dataset.with_labels(labels_per_class)
+    return dataset if missing_features is None else dataset.with_missing_features(missing_features)
+
+
+def _with_protocol(dataset: Dataset, entry: Entry | None, protocol: str) -> Dataset:
+    one_of("protocol", protocol, ("tunedgnn",))
+    if entry is None or entry.development is None:
+        raise InputError(f"{dataset.name} has no protocol {protocol!r}: leave it out")
+    if entry.name not in TUNED_FILES:
+        return replace(dataset, splits=TunedSplits())
+    folder = data_folder()
+    path = None if folder is None else folder / "tunedgnn" / TUNED_FILES[entry.name]
+    if path is None or not path.is_file():
+        raise InputError(
+            f"the tunedgnn split of {entry.name} is a file: place {TUNED_FILES[entry.name]} in tunedgnn below the "
+            "folder that DISSENSUS_DATA names"
+        )
+    masks = torch.zeros(3, dataset.graph.num_nodes, 1, dtype=torch.bool)
+    with np.load(path, allow_pickle=False) as archive:
+        for mask, part in zip(masks, ("train", "valid", "test"), strict=True):
+            mask[torch.from_numpy(archive[part])] = True
+    return replace(dataset, splits=FixedSplits(*masks, protocol="tunedGNN: its 60/20/20 split"))
 
 
 def _path(name: str | PathLike[str]) -> Path:

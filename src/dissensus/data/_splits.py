@@ -1,8 +1,8 @@
 """Which nodes train, validate and test: seeded random splits, and splits that a dataset brings along."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -30,20 +30,28 @@ class Splits(Protocol):
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         """Boolean masks ``[n]`` of the training, validation and test nodes, disjoint and none of them empty."""
 
+    def with_labels(self, per_class: int) -> Self:
+        """The same family with ``per_class`` training nodes in each class."""
+
 
 @dataclass(frozen=True)
 class BenchmarkSplits:
     """The random protocol of the homophilic benchmarks.
 
-    ``RandomState(seed)`` draws ``development`` nodes without replacement; a fresh ``RandomState(seed)`` draws 20 of
-    them from each class, class by class, for training. The other development nodes validate, all the rest test.
+    ``RandomState(seed)`` draws ``development`` nodes without replacement; a fresh ``RandomState(seed)`` draws
+    ``per_class`` (20) of them from each class, class by class, for training. The other development nodes validate, all
+    the rest test.
     """
 
     development: int = DEVELOPMENT
+    per_class: int = PER_CLASS
+
+    def with_labels(self, per_class: int) -> Self:
+        return replace(self, per_class=per_class)
 
     @property
     def protocol(self) -> str:
-        return f"random {PER_CLASS} per class of {self.development} development nodes"
+        return f"random {self.per_class} per class of {self.development} development nodes"
 
     @property
     def defaults(self) -> tuple[int, ...]:
@@ -56,12 +64,12 @@ class BenchmarkSplits:
         train = []
         for label, name in enumerate(class_names):
             members = development[labels[development] == label]
-            if len(members) < PER_CLASS:
+            if len(members) < self.per_class:
                 raise InputError(
-                    f"split {seed} has only {len(members)} development nodes of class {name!r}, of {PER_CLASS} needed "
-                    "for training: take another split seed"
+                    f"split {seed} has only {len(members)} development nodes of class {name!r}, of {self.per_class} "
+                    "needed for training: take another split seed, or fewer labels a class"
                 )
-            train.append(random.choice(members, PER_CLASS, replace=False))
+            train.append(random.choice(members, self.per_class, replace=False))
         return _masks(np.arange(len(labels)), development, np.concatenate(train), len(labels))
 
 
@@ -71,13 +79,18 @@ class ScaledSplits:
 
     Of the L labelled nodes in C classes, a share ``f = min(1/2, max(1500, 40 C) / L)`` is for development.
     ``RandomState(seed)`` draws ``ceil(f m)``, at least 2, of a class's m nodes; a fresh ``RandomState(seed)`` draws 20
-    of those, or half of them if that is fewer, for training. The other development nodes validate, the other labelled
-    nodes test. Every class of at least 3 labelled nodes is thus in all three masks.
+    of those (``per_class``), or half of them if that is fewer, for training. The other development nodes validate, the
+    other labelled nodes test. Every class of at least 3 labelled nodes is thus in all three masks.
     """
+
+    per_class: int = PER_CLASS
+
+    def with_labels(self, per_class: int) -> Self:
+        return replace(self, per_class=per_class)
 
     @property
     def protocol(self) -> str:
-        return f"random {PER_CLASS} per class of {DEVELOPMENT} development nodes, scaled to the labels"
+        return f"random {self.per_class} per class of {DEVELOPMENT} development nodes, scaled to the labels"
 
     @property
     def defaults(self) -> tuple[int, ...]:
@@ -102,7 +115,7 @@ class ScaledSplits:
                 )
             development.append(random.choice(members, max(2, int(np.ceil(share * len(members)))), replace=False))
         random = _random(seed)
-        train = [random.choice(part, min(PER_CLASS, len(part) // 2), replace=False) for part in development]
+        train = [random.choice(part, min(self.per_class, len(part) // 2), replace=False) for part in development]
         return _masks(labelled, np.concatenate(development), np.concatenate(train), len(labels))
 
 
@@ -114,10 +127,15 @@ class FixedSplits:
     val: Tensor
     test: Tensor
     protocol: str = field(default="masks in file", kw_only=True)
+    per_class: int | None = field(default=None, kw_only=True)
 
     @property
     def defaults(self) -> tuple[int, ...]:
         return tuple(range(self.train.size(1)))
+
+    def with_labels(self, per_class: int) -> "FixedSplits":
+        """Of each class's training nodes ``per_class``, drawn by ``RandomState(seed)``; the others have no part."""
+        return replace(self, per_class=per_class, protocol=f"{self.protocol}, {per_class} labels per class")
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         if not 0 <= seed < self.train.size(1):
@@ -128,11 +146,91 @@ class FixedSplits:
         for name, mask in zip(("train", "val", "test"), chosen, strict=True):
             if not mask.any():
                 raise InputError(f"{name}_mask of split {seed} is empty: choose another split or the full graph")
-        return chosen
+        if self.per_class is None:
+            return chosen
+        random, train = _random(seed), torch.zeros_like(chosen[0])
+        for label in range(len(class_names)):
+            members = (chosen[0] & (y == label)).nonzero().view(-1).numpy()
+            train[random.choice(members, min(self.per_class, len(members)), replace=False)] = True
+        return train, chosen[1], chosen[2]
 
     def subset(self, keep: Tensor) -> "FixedSplits":
         """The same splits on the nodes ``keep`` (indices) alone."""
-        return FixedSplits(self.train[keep], self.val[keep], self.test[keep], protocol=self.protocol)
+        return replace(self, train=self.train[keep], val=self.val[keep], test=self.test[keep])
+
+
+@dataclass(frozen=True)
+class TunedSplits:
+    """The random protocol of "Classic GNNs are Strong Baselines" (Luo et al. 2024) on Cora, Citeseer and Pubmed.
+
+    ``RandomState(seed)`` draws 20 nodes of each class, class by class, for training; of the others, in random order,
+    the first 500 validate and the next 1000 test.
+    """
+
+    per_class: int = PER_CLASS
+
+    def with_labels(self, per_class: int) -> Self:
+        return replace(self, per_class=per_class)
+
+    @property
+    def protocol(self) -> str:
+        return f"tunedGNN: random {self.per_class} per class, 500 validation, 1000 test"
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        return RANDOM_SEEDS
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        labels, random = y.numpy(), _random(seed)
+        train = np.concatenate(
+            [
+                random.choice(np.flatnonzero(labels == label), self.per_class, replace=False)
+                for label in range(len(class_names))
+            ]
+        )
+        rest = random.permutation(np.setdiff1d(np.arange(len(labels)), train))
+        masks = [torch.zeros(len(labels), dtype=torch.bool) for _ in range(3)]
+        for mask, nodes in zip(masks, (train, rest[:500], rest[500:1500]), strict=True):
+            mask[nodes] = True
+        return masks[0], masks[1], masks[2]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSplits:
+    """Whole graphs of a collection, in random order: 60% of them train, 20% validate, 20% test.
+
+    ``graph`` names the graph of each target, [targets]; ``counted`` the targets that have a part, [targets].
+    """
+
+    graph: Tensor
+    counted: Tensor
+    protocol: str = "random 60/20/20 of the graphs"
+
+    @property
+    def defaults(self) -> tuple[int, ...]:
+        return RANDOM_SEEDS
+
+    def with_labels(self, per_class: int) -> Self:
+        raise InputError("labels_per_class is for the classes of the nodes of one graph: leave it out")
+
+    def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
+        count = int(self.graph.max()) + 1
+        if count < 5:
+            raise InputError(f"a random split needs 5 targets, and there are {count}: give more, or the three masks")
+        place = torch.empty(count, dtype=torch.long)
+        place[torch.from_numpy(_random(seed).permutation(count))] = torch.arange(count)
+        share = place[self.graph] / count
+        return share.lt(0.6) & self.counted, share.ge(0.6) & share.lt(0.8) & self.counted, share.ge(0.8) & self.counted
+
+    def subset(self, keep: Tensor) -> "GraphSplits":
+        """The same splits on the targets ``keep`` (indices) alone."""
+        return replace(self, graph=self.graph[keep], counted=self.counted[keep])
+
+
+def node_splits(y: Tensor) -> GraphSplits:
+    """The random protocol of a regression on nodes: 60% of those with a target train, 20% validate, 20% test."""
+    known = ~y.isnan()
+    return GraphSplits(torch.where(known, known.cumsum(0) - 1, 0), known, "random 60/20/20 of the nodes with a target")
 
 
 def _random(seed: int) -> np.random.RandomState:

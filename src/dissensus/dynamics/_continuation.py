@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 import scipy.sparse.linalg
+from scipy.linalg import lapack
 
+from dissensus.dynamics._equilibrium import DENSE_UP_TO
 from dissensus.dynamics._flow import Array, Flow, Value
 from dissensus.errors import SolverError
 
 Along = Literal["attention", "input"]
-Kind = Literal["", "fold", "crossing", "oscillation"]
+Kind = Literal["", "fold", "branch", "hopf", "end"]
 
 # Newton's method stops at this largest entry of f.
 _TOLERANCE = 1e-11
-# Bordered systems up to this size are solved directly, larger ones by Krylov iteration.
-_DIRECT_UP_TO = 192
-# Eigenvalues are asked for at every point, where Arnoldi's iteration pays earlier than for a single matrix.
-_DENSE_EIGENVALUES_UP_TO = 48
 # The tangent may turn by this cosine between two points.
 _TURN = 0.97
 _SMALLEST_STEP, _MOST_POINTS = 1e-7, 5000
+# The derivative by the parameter may reach out of the range of J by this share at a branch point.
+_IN_RANGE = 1e-4
+# Eigenvalues up to this, relative to the damping, are zero but for rounding.
+_NOISE = 1e-10
+# The reciprocal condition number of a singular matrix.
+_SINGULAR = 1e-10
+
+Tangent = tuple[Array, float]
 
 
 @dataclass(frozen=True)
@@ -34,32 +41,32 @@ class Node:
         p: the parameter.
         x: the state, [n, o].
         tangent: of the branch, (dx, dp).
-        eigenvalue: of the Jacobian, the one of largest real part.
-        vector: its eigenvector, [n o].
-        kind: what happens here: a ``fold`` of the branch; a real eigenvalue ``crossing`` zero without one, where other
-            branches leave; a complex pair crossing, an ``oscillation``; or nothing.
+        spectrum: eigenvalues of the Jacobian by descending real part, of a large system to the first negative one.
+        kind: what happens here: a ``fold`` of the branch; a ``branch`` point, where others leave; a ``hopf`` point,
+            where an oscillation does; the ``end`` of a branch in a branch point; or nothing.
+        kernel: null vectors of the Jacobian at a branch point, [n o, dimension].
     """
 
     p: float
     x: Array
-    tangent: tuple[Array, float]
-    eigenvalue: complex
-    vector: Array
+    tangent: Tangent
+    spectrum: Array
     kind: Kind = ""
+    kernel: Array | None = None
 
 
 class Continuation:
     """Follows branches of ``f(x; u, s) = 0`` over u or s, the other held at ``fixed``.
 
     Distances along a branch are measured by the root mean square of x, by ``z = <weights, x>``, both relative to
-    1/damping, and by the parameter relative to ``scale``; ``step`` is the longest step in this measure.
+    saturated opinions, and by the parameter relative to ``scale``; ``step`` is the longest step in this measure.
     """
 
     def __init__(
         self, flow: Flow, along: Along, weights: Array, scale: float, *, fixed: float = 1.0, step: float = 0.04
     ) -> None:
         self.flow, self.along, self.fixed, self.weights, self.step = flow, along, fixed, weights, step
-        self.x_scale = 1.0 / float(flow.damping.mean()) ** 2
+        self.x_scale = flow.scale(scale if along == "attention" else fixed) ** 2
         self.p_scale = scale**2
 
     def evaluate(self, x: Array, p: float) -> tuple[Value, Array]:
@@ -69,8 +76,12 @@ class Continuation:
             return value, value.by_attention
         return self.flow.evaluate(x, self.fixed, p), self.flow.input
 
-    def follow(self, start: Node, bounds: tuple[float, float]) -> list[Node]:
-        """The branch from ``start`` along its tangent until it leaves the bounds, points of interest included."""
+    def follow(self, start: Node, bounds: tuple[float, float]) -> tuple[list[Node], str]:
+        """The branch from ``start`` along its tangent until it leaves the bounds or ends in a branch point.
+
+        Returns:
+            The nodes, points of interest included; and why it stopped early, empty where it did not.
+        """
         nodes, h = [start], 0.25 * self.step
         while len(nodes) < _MOST_POINTS:
             last = nodes[-1]
@@ -78,22 +89,28 @@ class Continuation:
             if new is None or self._dot(last.tangent, new.tangent) < _TURN:
                 h *= 0.5
                 if h < _SMALLEST_STEP:
-                    raise SolverError(
-                        f"the branch could not be followed beyond {self.along} {last.p:g}, as Newton's method fails: "
-                        "use a smooth saturation such as tanh, or end the range before"
-                    )
+                    return nodes, f"Newton's method failed beyond {self.along} {last.p:g}"
                 continue
             outside = not bounds[0] <= new.p <= bounds[1]
             if outside:
                 new = self._clip(last, new, min(max(new.p, bounds[0]), bounds[1]))
-            special = self._special(last, new, h)
-            if special is not None:
-                nodes.append(special)
+            try:
+                special = self._specials(last, new)
+            except SolverError:
+                # A point of interest was lost between the two: shorter steps come closer to it before they look.
+                h *= 0.5
+                if h < 1e-3 * self.step:
+                    nodes.append(new)
+                    return nodes, f"a point of interest near {self.along} {last.p:g} could not be located"
+                continue
+            nodes += special
+            if special and special[-1].kind == "end":
+                return nodes, ""
             nodes.append(new)
             if outside:
-                return nodes
+                return nodes, ""
             h = min(self.step, h * (1.4 if effort <= 3 else 0.7))
-        raise SolverError(f"{_MOST_POINTS} points of a branch reached only {self.along} {last.p:g}: shorten the range")
+        return nodes, f"{_MOST_POINTS} points reached only {self.along} {last.p:g}"
 
     def at(self, x: Array, p: float, *, forward: bool = True) -> Node | None:
         """The equilibrium near x at the parameter p, its tangent towards larger (smaller) parameters; None if lost."""
@@ -110,11 +127,11 @@ class Continuation:
 
     # --- The measure along a branch ---
 
-    def _dot(self, a: tuple[Array, float], b: tuple[Array, float]) -> float:
+    def _dot(self, a: Tangent, b: Tangent) -> float:
         dual = self._dual(a)
         return float((dual[0] * b[0]).sum()) + dual[1] * b[1]
 
-    def _dual(self, a: tuple[Array, float]) -> tuple[Array, float]:
+    def _dual(self, a: Tangent) -> Tangent:
         x, p = a
         z = float((self.weights * x).sum())
         return (x / x.size + z * self.weights) / self.x_scale, p / self.p_scale
@@ -126,7 +143,7 @@ class Continuation:
         found = self._correct(node.x + h * node.tangent[0], node.p + h * node.tangent[1], border)
         return (None, 0) if found is None else (self._node(found[0], found[1], border), found[2])
 
-    def _correct(self, x: Array, p: float, border: tuple[Array, float]) -> tuple[Array, float, int] | None:
+    def _correct(self, x: Array, p: float, border: Tangent) -> tuple[Array, float, int] | None:
         """Newton's method on f(x, p) = 0 in the plane through (x, p) that ``border`` is normal to."""
         for iteration in range(12):
             value, by_p = self.evaluate(x, p)
@@ -138,25 +155,24 @@ class Continuation:
             x, p = x - step[0], p - step[1]
         return None
 
-    def _solve(
-        self, value: Value, by_p: Array, border: tuple[Array, float], right: Array, right_p: float
-    ) -> tuple[Array, float] | None:
+    def _solve(self, value: Value, by_p: Array, border: Tangent, right: Array, right_p: float) -> Tangent | None:
         """``[J, f_p; border] [dx, dp] = [right, right_p]``, which is regular at folds as well."""
         flow, size, shape = self.flow, self.flow.size, self.flow.damping.shape
         target = np.append(right.ravel(), right_p)
-        if size <= _DIRECT_UP_TO:
+        if size <= DENSE_UP_TO:
             matrix = np.empty((size + 1, size + 1))
-            matrix[:size, :size] = flow.jacobian(value.gain)
+            matrix[:size, :size] = flow.jacobian(value)
             matrix[:size, size], matrix[size, :size], matrix[size, size] = by_p.ravel(), border[0].ravel(), border[1]
-            try:
-                solution = np.linalg.solve(matrix, target)
-            except np.linalg.LinAlgError:
-                return None
+            factors, pivots, _ = lapack.dgetrf(matrix)
+            if lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0] > _SINGULAR:
+                solution = lapack.dgetrs(factors, pivots, target)[0]
+            else:  # a direction in which nothing changes, as along a ring, is left out
+                solution = scipy.linalg.lstsq(matrix, target, cond=_SINGULAR)[0]
             return solution[:size].reshape(shape), float(solution[size])
 
         def product(y: Array) -> Array:
             x, p = y[:size].reshape(shape), y[size]
-            top = flow.jacobian_product(value.gain, x) + p * by_p
+            top = flow.jacobian_product(value, x) + p * by_p
             return np.append(top.ravel(), (border[0] * x).sum() + border[1] * p)
 
         scaling = np.append(1.0 / flow.damping.ravel(), 1.0)
@@ -169,21 +185,18 @@ class Continuation:
         )
         return None if info else (solution[:size].reshape(shape), float(solution[size]))
 
-    def _node(self, x: Array, p: float, border: tuple[Array, float]) -> Node | None:
-        tangent = self._tangent(x, p, border)
-        return None if tangent is None else Node(p, x, tangent, *self._leading(x, p))
+    def _node(self, x: Array, p: float, border: Tangent) -> Node | None:
+        value, by_p = self.evaluate(x, p)
+        tangent = self._tangent(value, by_p, border)
+        return None if tangent is None else Node(p, x, tangent, self.flow.spectrum(value))
 
-    def _tangent(self, x: Array, p: float, border: tuple[Array, float]) -> tuple[Array, float] | None:
+    def _tangent(self, value: Value, by_p: Array, border: Tangent) -> Tangent | None:
         """The unit tangent of the branch, on the side that ``border`` points to."""
-        tangent = self._solve(*self.evaluate(x, p), border, np.zeros_like(x), 1.0)
+        tangent = self._solve(value, by_p, border, np.zeros_like(by_p), 1.0)
         if tangent is None:
             return None
         length = np.sqrt(self._dot(tangent, tangent))
         return tangent[0] / length, tangent[1] / length
-
-    def _leading(self, x: Array, p: float) -> tuple[complex, Array]:
-        values, vectors = self.flow.leading(self.evaluate(x, p)[0].gain, dense_up_to=_DENSE_EIGENVALUES_UP_TO)
-        return complex(values[0]), vectors[:, 0]
 
     # --- Points of interest ---
 
@@ -192,35 +205,66 @@ class Continuation:
         clipped = self.at(last.x + share * (new.x - last.x), bound, forward=new.p > last.p)
         return new if clipped is None else clipped
 
-    def _special(self, last: Node, new: Node, h: float) -> Node | None:
-        """The fold or the crossing between two neighbours, located by root finding along the branch."""
+    def _specials(self, last: Node, new: Node) -> list[Node]:
+        """Folds, branch and Hopf points between two neighbours, in their order along the branch.
+
+        The real parts of all eigenvalues, sorted, are continuous along a branch: where the k-th changes its sign lies a
+        root. So does one of dp where a branch turns back.
+        """
         border = self._dual(last.tangent)
+        reach = self._dot((new.x - last.x, new.p - last.p), last.tangent)
 
         def point(share: float) -> tuple[Array, float]:
-            found = self._correct(last.x + share * h * last.tangent[0], last.p + share * h * last.tangent[1], border)
+            move = share * reach
+            found = self._correct(last.x + move * last.tangent[0], last.p + move * last.tangent[1], border)
             if found is None:
-                raise SolverError(
-                    f"a point of interest near {self.along} {last.p:g} was lost: end the range before, or lower "
-                    "step (in Python)"
-                )
+                raise SolverError("a point of interest was lost")
             return found[0], found[1]
 
+        def real_part(share: float, k: int) -> float:
+            values = self.flow.spectrum(self.evaluate(*point(share))[0])
+            return float(values[min(k, len(values) - 1)].real)
+
         def turn(share: float) -> float:
-            tangent = self._tangent(*point(share), border)
+            tangent = self._tangent(*self.evaluate(*point(share)), border)
             return 0.0 if tangent is None else tangent[1]
 
-        def growth(share: float) -> float:
-            return self._leading(*point(share))[0].real
+        # Of a branch that symmetry alone tells from its neighbours, one eigenvalue is zero but for rounding.
+        noise = _NOISE * float(self.flow.damping.max())
+        before, after = (int((node.spectrum.real > noise).sum()) for node in (last, new))
+        roots = []
+        for k in range(min(before, after), max(before, after)):
+            ends = real_part(0.0, k), real_part(1.0, k)
+            if ends[0] * ends[1] < 0.0:
+                roots.append(float(scipy.optimize.brentq(real_part, 0.0, 1.0, args=(k,), xtol=1e-11)))
+        turned = last.tangent[1] * new.tangent[1] < 0.0
+        if turned and not roots and turn(0.0) * turn(1.0) < 0.0:
+            roots.append(float(scipy.optimize.brentq(turn, 0.0, 1.0, xtol=1e-11)))
+        distinct = [share for k, share in enumerate(sorted(roots)) if k == 0 or share - sorted(roots)[k - 1] > 1e-6]
+        return [self._classify(*point(share), last.tangent, turned) for share in distinct]
 
-        if last.tangent[1] * new.tangent[1] < 0.0:
-            kind: Kind = "fold"
-        elif last.eigenvalue.real * new.eigenvalue.real < 0.0:
-            oscillates = min(abs(last.eigenvalue.imag), abs(new.eigenvalue.imag)) > 1e-8
-            kind = "oscillation" if oscillates else "crossing"
+    def _classify(self, x: Array, p: float, tangent: Tangent, turned: bool) -> Node:
+        """What happens at a point at which an eigenvalue crosses zero or the branch turns."""
+        value, by_p = self.evaluate(x, p)
+        size, rate = self.flow.size, float(self.flow.damping.max())
+        spectrum = self.flow.spectrum(value)
+        near = spectrum[np.abs(spectrum.real) <= 1e-6 * rate]
+        node = Node(p, x, tangent, spectrum)
+        if len(near) and np.abs(near.imag).min() > 1e-6 * rate:
+            return replace(node, kind="hopf")
+        if size <= DENSE_UP_TO:
+            left, singular, right = np.linalg.svd(self.flow.jacobian(value))
+            dimension = max(1, int((singular <= 1e-5 * rate).sum()))
+            left, right = left[:, -dimension:], right[-dimension:].T
         else:
-            return None
-        function = turn if kind == "fold" else growth
-        if function(0.0) * function(1.0) > 0.0:
-            return None  # there and back within one step
-        x, p = point(float(scipy.optimize.brentq(function, 0.0, 1.0, xtol=1e-10)))
-        return Node(p, x, last.tangent, *self._leading(x, p), kind)
+            values, vectors = self.flow.leading(value, len(spectrum))
+            chosen = np.abs(values) <= 1e-5 * rate
+            chosen[np.abs(values).argmin()] = True
+            right = np.linalg.qr(vectors[:, chosen].real)[0]
+            # For a symmetric M the left null vectors are the right ones over left/right gains; else take no chance.
+            left = right * np.sqrt(value.right / np.maximum(value.left, 1e-300)).ravel()[:, None] ** 2
+            left = np.linalg.qr(left)[0]
+        if not turned:
+            return replace(node, kind="branch", kernel=right)
+        outside = np.linalg.norm(left.T @ by_p.ravel()) > _IN_RANGE * np.linalg.norm(by_p)
+        return replace(node, kind="fold" if outside else "end", kernel=right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,32 +10,42 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from dissensus.dynamics._edges import from_edges, read_edges
 from dissensus.errors import InputError
 from dissensus.graph import check_edge_index
 
-# A networkx graph, a PyG Data, an integer edge_index, or a square matrix: NumPy, scipy sparse, torch dense or sparse.
+# A networkx graph, a PyG Data, an integer edge_index, an edge list or its CSV file, or a square matrix: NumPy, scipy
+# sparse, torch dense or sparse.
 AnyGraph = Any
 
 
 def as_matrix(
-    graph: AnyGraph, *, num_nodes: int | None = None, self_loops: bool = True, normalize: bool = False
+    graph: AnyGraph,
+    *,
+    num_nodes: int | None = None,
+    directed: bool = False,
+    self_loops: bool = True,
+    normalize: bool = False,
 ) -> scipy.sparse.csr_array:
     """A graph of any kind as the float64 matrix A, ``A[i, k]`` being the weight with which agent i listens to agent k.
 
     Args:
         graph: a networkx graph (edge attribute ``weight``, else 1; an arrow from k to i is entry (i, k)); a PyG
             ``Data`` (``edge_index``, ``edge_weight`` if there); an ``edge_index``, an int32 or int64 tensor [2, edges]
-            from source k to target i; or a square matrix: NumPy, scipy sparse, or a torch tensor, dense or sparse
-            (integers of shape [2, 2] are an ``edge_index``). Duplicate edges are one entry, or the sum of their
-            weights.
+            from source k to target i; or a square matrix: nested lists, NumPy, scipy sparse, or a torch tensor, dense
+            or sparse (a tensor of integers of shape [2, 2] is an ``edge_index``). Duplicate edges are one entry, or the
+            sum of their weights. Or an edge list: a list of tuples (source, target) or (source, target, weight), or the
+            path of a ``.csv`` file with columns of these names, or of a folder with ``edges.csv`` and ``nodes.csv``.
+            Agents are numbered by their names, if these are 0 to n - 1, and else as they appear.
         num_nodes: n, for an ``edge_index`` whose last nodes have no edges.
+        directed: the source of an edge in an edge list is heard by its target alone; otherwise both hear each other.
         self_loops: keep the diagonal.
         normalize: divide every row by the sum of its absolute values; rows without entries stay empty.
 
     Returns:
         [n, n], without explicit zeros, columns sorted within each row.
     """
-    matrix = _matrix(graph, num_nodes)
+    matrix = _matrix(graph, num_nodes, directed)
     if not self_loops:
         matrix = scipy.sparse.csr_array(matrix - scipy.sparse.diags_array(matrix.diagonal()))
     matrix.sum_duplicates()
@@ -46,25 +57,47 @@ def as_matrix(
     return matrix
 
 
-def _matrix(graph: AnyGraph, num_nodes: int | None) -> scipy.sparse.csr_array:
+def _matrix(graph: AnyGraph, num_nodes: int | None, directed: bool) -> scipy.sparse.csr_array:
     if any(kind.__module__.split(".")[0] == "networkx" for kind in type(graph).__mro__):
         import networkx
 
         if len(graph) == 0:
             raise InputError("the graph has no nodes: add some")
-        return to_scipy(networkx.to_scipy_sparse_array(graph, dtype=np.dtype(np.float64)).T, "communication")
+        try:
+            matrix = networkx.to_scipy_sparse_array(graph, dtype=np.dtype(np.float64)).T
+        except (TypeError, ValueError):
+            raise InputError("an edge's weight is not a number: set its attribute 'weight' to one") from None
+        return to_scipy(matrix, "communication")
+    if isinstance(graph, Path) or (isinstance(graph, str) and (graph.endswith(".csv") or "/" in graph)):
+        return to_scipy(read_edges(Path(graph), directed=directed), "communication")
+    if _is_edge_list(graph):
+        return to_scipy(from_edges(graph, directed=directed), "communication")
     if hasattr(graph, "edge_index"):
         return _from_edges(graph.edge_index, getattr(graph, "edge_weight", None), graph.num_nodes)
     if _is_edge_index(graph):
         if num_nodes is None:
             num_nodes = int(graph.max()) + 1 if graph.numel() else 0
         return _from_edges(graph, None, num_nodes)
-    if not (isinstance(graph, Tensor | np.ndarray) or scipy.sparse.issparse(graph)):
+    if not (is_one_graph(graph) or isinstance(graph, Tensor | np.ndarray) or scipy.sparse.issparse(graph)):
         raise InputError(
             f"the graph is a {type(graph).__name__}: give a networkx graph, a PyG Data, an edge_index, or a square "
-            "matrix (NumPy, scipy sparse or torch); wrap nested lists in numpy.array"
+            "matrix (nested lists, NumPy, scipy sparse or torch), a list of tuples, or the path of a .csv edge list"
         )
     return to_scipy(graph, "communication")
+
+
+def _is_edge_list(graph: Any) -> bool:
+    """Whether it is a list of tuples; a matrix is a list of lists, or a tuple of tuples."""
+    return isinstance(graph, list) and len(graph) > 0 and all(isinstance(edge, tuple) for edge in graph)
+
+
+def is_one_graph(graph: Any) -> bool:
+    """Whether a list or tuple is a matrix or an edge list, not one of graphs."""
+    return isinstance(graph, list | tuple) and len(graph) > 0 and all(_is_row(row) for row in graph)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, list | tuple | np.ndarray | Tensor) and all(np.ndim(entry) == 0 for entry in row)
 
 
 def _is_edge_index(graph: AnyGraph) -> bool:
@@ -107,10 +140,16 @@ def to_scipy(matrix: Any, name: str) -> scipy.sparse.csr_array:
             matrix = scipy.sparse.coo_array((coo.values().numpy(), (indices[0], indices[1])), shape=tuple(matrix.shape))
         else:
             matrix = matrix.detach().cpu().numpy()
-    matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    try:
+        matrix = matrix if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    except ValueError:
+        raise InputError(f"the rows of the {name} matrix differ in length: it must be square") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError(f"the {name} matrix has shape {tuple(matrix.shape)}: it must be square and not empty")
-    csr = scipy.sparse.csr_array(matrix).astype(np.float64)
+    try:
+        csr = scipy.sparse.csr_array(matrix).astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the {name} matrix has entries that are not numbers: convert them") from None
     if not np.isfinite(csr.data).all():
         raise InputError(f"the {name} matrix has NaN or infinite entries: remove them")
     return csr

@@ -36,10 +36,9 @@ def critical_attention(
     over the eigenvalues of :math:`A_a` and :math:`A_o`; :math:`\lambda = 4`, so :math:`u^* = d/(\alpha + 3)`, where
     both are right stochastic.
 
-    The same graph and parameters give the same number as ``bifurcation(...).critical`` and ``System(...).attention``
-    but for diagonals: here they count, as those of a right-stochastic matrix do; there they are left out, unless
-    ``self_loops=True``. ``as_matrix(graph, self_loops=False)`` leaves them out here, too, and its ``normalize=True``
-    does what theirs does.
+    The same graph and parameters give the same number as ``bifurcation(...).critical`` and ``System(...).attention``:
+    in all of them diagonal entries count, unless they are dropped (there by ``self_loops=False``, here by
+    ``as_matrix(graph, self_loops=False)``).
 
     Args:
         communication: :math:`A_a`, of any kind that :func:`as_matrix` takes, or nested lists; None stands for any
@@ -52,7 +51,7 @@ def critical_attention(
     check_parameters(damping, self_reinforcement)
     if communication is None:  # all right-stochastic matrices lead with the eigenvalue 1, as [[1]] does
         communication, options = [[1.0]], [[1.0]] if options is None else options
-    a_a = as_matrix(np.asarray(communication) if isinstance(communication, list | tuple) else communication)
+    a_a = as_matrix(communication)
     a_o = as_option_matrix(options)
     shape = a_a.shape[0], a_o.shape[0]
     return Flow(

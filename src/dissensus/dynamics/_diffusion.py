@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dissensus.graph import Pattern, product, product_vjp
-from dissensus.solve import Core, Field, Pullback, Split
+from dissensus.graph import Pattern
+from dissensus.runtime import exporting
+from dissensus.solve import Field, Pullback, Split
 
 Coefficient = Tensor | float
 
@@ -57,32 +58,34 @@ class ReactionDiffusion(Field):
         self.source = None if source is None else source.detach()
         self.linear, self.quadratic, self.cubic = (_plain(c) for c in (linear, quadratic, cubic))
         self.exchange = values.detach()
-        if isinstance(self.linear, float) and pattern.diagonal.numel() == pattern.shape[0]:
+        if isinstance(self.linear, float) and pattern.has_diagonal:
             # A + r_1 I: where the whole diagonal is stored, the linear term costs nothing.
             self.exchange = self.exchange.index_add(
                 0, pattern.diagonal, self.exchange.new_full((pattern.shape[0],), self.linear)
             )
             self.linear = 0.0
         self.exchange_t = pattern.transposed(self.exchange)
-        decay = -float(torch.as_tensor(linear).detach().min())
-        self.euler_limit = 1.0 / decay if decay > 0.0 else math.inf
+        self.euler_limit = math.inf
+        if not exporting():
+            decay = -float(torch.as_tensor(linear).detach().min())
+            self.euler_limit = 1.0 / decay if decay > 0.0 else math.inf
 
     @property
     def split(self) -> Split:
         """The source apart."""
         source = self._given[1]
         if self.source is None or not isinstance(source, Tensor):
-            return Split(self)
-        core = Core(self, self.unforced, self.unforced_vjp, self.pullback_states)
-        return Split(core, drive=self.source, index=1 if source.requires_grad else None)
+            return super().split
+        index = 1 if source.requires_grad else None
+        return Split(self.unforced, self.unforced_vjp, drive=self.source, index=index)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        value = self.unforced(x, out)
+        value = self.unforced(t, x, out)
         return value if self.source is None else value.add_(self.source)
 
-    def unforced(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+    def unforced(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The field without its source."""
-        value = product(self.pattern, self.exchange, x, out=out)
+        value = self.pattern.product(self.exchange, x, out=out)
         _add(value, self.linear, x)
         if not _is_zero(self.quadratic) or not _is_zero(self.cubic):
             square = x * x
@@ -91,7 +94,7 @@ class ReactionDiffusion(Field):
         return value
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        value, pull = self.unforced_vjp(x, out)
+        value, pull = self.unforced_vjp(t, x, out)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             source = self._given[1]
@@ -101,14 +104,14 @@ class ReactionDiffusion(Field):
 
         return value if self.source is None else value.add_(self.source), pullback
 
-    def unforced_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+    def unforced_vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         """:meth:`unforced` and its pullback."""
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
                 self._accumulate(grads, g, x)
             by_values = grads[0] if grads and self._given[0].requires_grad else None
-            by_x = product_vjp(self.pattern, self.exchange_t, x, g, by_values, out=out)
+            by_x = self.pattern.product_vjp(self.exchange_t, x, g, by_values, out=out)
             _add(by_x, self.linear, g)
             if not _is_zero(self.quadratic) or not _is_zero(self.cubic):
                 weighted = g * x
@@ -116,7 +119,7 @@ class ReactionDiffusion(Field):
                 _add(by_x, 3.0 * self.cubic, weighted.mul_(x))
             return by_x
 
-        return self.unforced(x, out), pullback
+        return self.unforced(t, x, out), pullback
 
     def _accumulate(self, grads: Sequence[Tensor], g: Tensor, x: Tensor) -> None:
         _, source, *coefficients = self._given
@@ -131,7 +134,7 @@ class ReactionDiffusion(Field):
 def _plain(coefficient: Coefficient) -> Coefficient:
     """A single number as a float, so that the field adds it without a tensor operation."""
     if isinstance(coefficient, Tensor):
-        return float(coefficient.detach()) if coefficient.numel() == 1 else coefficient.detach()
+        return float(coefficient.detach()) if coefficient.numel() == 1 and not exporting() else coefficient.detach()
     return float(coefficient)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.optimize
 import scipy.sparse
 import torch
+from torch import Tensor
 
 from dissensus.dynamics._saturation import Saturation
 from dissensus.dynamics._spectrum import (
     SAME,
     Linear,
     components,
+    descending,
     leading_eigenpairs,
     leading_eigenvalue,
     leading_product,
@@ -22,6 +26,12 @@ from dissensus.dynamics._spectrum import (
 from dissensus.errors import InputError
 
 Array = np.ndarray
+Form = Literal["argument", "sum", "opinions"]
+FORMS = ("argument", "sum", "opinions")
+# Products with smaller matrices are faster with all entries, even with zeros.
+_WRITTEN_OUT_UP_TO = 64
+# Up to this size all eigenvalues of a Jacobian are computed.
+ALL_UP_TO = 600
 
 
 @dataclass(frozen=True)
@@ -30,12 +40,13 @@ class Value:
 
     Attributes:
         f: the value, [n, o].
-        gain: the Jacobian is ``-D + diag(gain) M``, [n, o].
+        left, right: the Jacobian is ``-D + diag(left) M diag(right)``, [n, o] each.
         by_attention: df/du, [n, o].
     """
 
     f: Array
-    gain: Array
+    left: Array
+    right: Array
     by_attention: Array
 
 
@@ -61,13 +72,17 @@ class Critical:
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    r"""``f(x; u, s) = -D x + S(u U M x) + s B`` with ``M x = (alpha - 1) x + (A_a + I) x (A_o + I)'``.
+    r"""The right-hand side ``f(x; u, s)``, with one of three places for the saturation S (``form``):
+
+    ``argument``: ``-D x + S(u U M x) + s B``; ``sum``: ``-D x + u U S(M x) + s B``; ``opinions``:
+    ``-D x + u U M S(x) + s B``. Here ``M x = (alpha - 1) x + (A_a + I) x (A_o + I)'``.
 
     Args:
         communication: :math:`A_a`, [n, n].
         options: :math:`A_o`, [o, o].
         damping, attention, self_reinforcement, input: the diagonals D, U, alpha and the input B, [n, o].
-        saturation: S.
+        saturation: S, a differentiable function of tensors.
+        form: where S stands.
     """
 
     communication: scipy.sparse.csr_array
@@ -76,69 +91,142 @@ class Flow:
     attention: Array
     self_reinforcement: Array
     input: Array
-    saturation: Saturation
+    saturation: Callable[[Tensor], Tensor]
+    form: Form = "argument"
 
     @property
     def size(self) -> int:
         """Number of opinions, n o."""
         return self.damping.size
 
-    def mix(self, x: Array) -> Array:
-        """M x, [n, o] -> [n, o]."""
-        y = x @ self._mixing.T
-        return y + self.communication @ y + (self.self_reinforcement - 1.0) * x
+    def saturated(self, u: float) -> Array:
+        """The size of saturated opinions, [n, o]: 1/d, or as much as u and the graph make of it in other forms."""
+        if self.form == "argument":
+            return 1.0 / self.damping
+        own = u * self.attention / self.damping
+        return own * (abs(self.matrix).sum(axis=1).reshape(own.shape) if self.form == "opinions" else 1.0)
 
-    def mix_transposed(self, x: Array) -> Array:
-        """M' x, [n, o] -> [n, o]."""
-        y = x @ self._mixing
-        return y + self._communication_t @ y + (self.self_reinforcement - 1.0) * x
-
-    @cached_property
-    def _mixing(self) -> Array:
-        return self.options + np.eye(len(self.options))
+    def scale(self, u: float) -> float:
+        """The mean of :meth:`saturated`."""
+        return float(self.saturated(u).mean())
 
     @cached_property
-    def _communication_t(self) -> scipy.sparse.csr_array:
-        return self.communication.T.tocsr()
+    def odd(self) -> bool:
+        """Whether ``S(-z) = -S(z)``: then -x solves the equations without input if x does."""
+        z = torch.linspace(0.0, 4.0, 33, dtype=torch.float64)
+        return bool((self.saturation(z) + self.saturation(-z)).abs().max() <= 1e-9)
 
     @cached_property
-    def sparse(self) -> scipy.sparse.csr_array:
-        """M as a sparse matrix, [n o, n o]; opinion (i, j) has index i o + j."""
+    def symmetric(self) -> bool:
+        """Whether M is symmetric: then all eigenvalues of the Jacobian are real, where the slopes are positive."""
+        return bool(abs(self.matrix - self.matrix.T).max() == 0.0)
+
+    @cached_property
+    def matrix(self) -> scipy.sparse.csr_array:
+        """M, [n o, n o]; opinion (i, j) has index i o + j."""
         agents = self.communication + scipy.sparse.eye_array(self.communication.shape[0])
+        mixing = scipy.sparse.csr_array(self.options + np.eye(len(self.options)))
         own = scipy.sparse.diags_array((self.self_reinforcement - 1.0).ravel())
-        return scipy.sparse.csr_array(scipy.sparse.kron(agents, scipy.sparse.csr_array(self._mixing)) + own)
+        return scipy.sparse.csr_array(scipy.sparse.kron(agents, mixing) + own)
 
     @cached_property
-    def _dense(self) -> Array:
-        return self.sparse.toarray()
+    def dense(self) -> Array:
+        """M written out."""
+        return self.matrix.toarray()
+
+    def mix(self, x: Array) -> Array:
+        """M x, [..., n, o] -> the same."""
+        states = x.reshape(-1, self.size).T
+        return ((self.dense if self.size <= _WRITTEN_OUT_UP_TO else self.matrix) @ states).T.reshape(x.shape)
+
+    def rates(self, x: Array, u: float, s: float = 1.0) -> Array:
+        """f alone, of one or many states: [..., n, o] -> the same."""
+        own = u * self.attention
+        if self.form == "opinions":
+            core = own * self.mix(self._saturate(x))
+        elif self.form == "sum":
+            core = own * self._saturate(self.mix(x))
+        else:
+            core = self._saturate(own * self.mix(x))
+        return core + s * self.input - self.damping * x
+
+    def _saturate(self, z: Array) -> Array:
+        with torch.no_grad():
+            return self.saturation(torch.from_numpy(np.ascontiguousarray(z))).numpy()
 
     def evaluate(self, x: Array, u: float, s: float = 1.0) -> Value:
         """Value and derivatives at the state x, [n, o]."""
-        drive = self.attention * self.mix(x)
-        z = torch.from_numpy(u * drive)
-        kernel = self.saturation.kernel(z.clone())
-        slope = self.saturation.pull(torch.ones_like(z), kernel, z, torch.empty_like(z)).numpy()
-        f = kernel.numpy() + s * self.input - self.damping * x
-        return Value(f, slope * (u * self.attention), slope * drive)
+        own = u * self.attention
+        if self.form == "opinions":
+            value, right = self.derivatives(x, 1)
+            drive = self.mix(value)
+            core, left, by_attention = own * drive, own, self.attention * drive
+        elif self.form == "sum":
+            value, slope = self.derivatives(self.mix(x), 1)
+            core, left, by_attention, right = own * value, own * slope, self.attention * value, np.ones_like(x)
+        else:
+            drive = self.mix(x)
+            core, slope = self.derivatives(own * drive, 1)
+            left, by_attention, right = own * slope, self.attention * drive * slope, np.ones_like(x)
+        return Value(core + s * self.input - self.damping * x, left, right, by_attention)
 
-    def jacobian_product(self, gain: Array, v: Array) -> Array:
-        """J v at the point whose ``gain`` is given, [n, o] -> [n, o]."""
-        return gain * self.mix(v) - self.damping * v
+    def derivatives(self, z: Array, order: int) -> list[Array]:
+        """S(z) and its derivatives up to ``order``, each of z's shape; by autograd, but for the slope of a named S."""
+        named = self.saturation
+        if order == 1 and isinstance(named, Saturation):
+            argument = torch.from_numpy(np.ascontiguousarray(z)) * named.inner
+            value = named.kernel(argument.clone())
+            slope = named.pull(torch.ones_like(value), value, argument, torch.empty_like(value))
+            return [(named.outer * value + named.shift).numpy(), (named.outer * named.inner * slope).numpy()]
+        with torch.enable_grad():
+            argument = torch.from_numpy(np.ascontiguousarray(z)).requires_grad_()
+            values = [self.saturation(argument)]
+            for k in range(order):
+                more = k + 1 < order
+                (slope,) = torch.autograd.grad(values[-1].sum(), argument, create_graph=more, allow_unused=True)
+                values.append(torch.zeros_like(argument, requires_grad=more) if slope is None else slope)
+        return [value.detach().numpy() for value in values]
 
-    def jacobian(self, gain: Array) -> Array:
+    def jacobian_product(self, value: Value, v: Array) -> Array:
+        """J v, [n, o] -> [n, o]."""
+        return value.left * self.mix(value.right * v) - self.damping * v
+
+    def jacobian(self, value: Value) -> Array:
         """J written out, [n o, n o]."""
-        return gain.ravel()[:, None] * self._dense - np.diag(self.damping.ravel())
+        scaled = value.left.ravel()[:, None] * self.dense * value.right.ravel()
+        return scaled - np.diag(self.damping.ravel())
 
-    def leading(self, gain: Array, count: int = 1, *, dense_up_to: int | None = None) -> tuple[Array, Array]:
+    def sparse_jacobian(self, value: Value) -> scipy.sparse.csr_array:
+        """J as a sparse matrix, [n o, n o]."""
+        right = scipy.sparse.diags_array(value.right.ravel())
+        return _scale_rows(value.left, self.matrix @ right) - scipy.sparse.diags_array(self.damping.ravel())
+
+    def leading(self, value: Value, count: int = 1) -> tuple[Array, Array]:
         """The ``count`` eigenvalues of J with the largest real parts, descending, and their vectors [n o, count]."""
-        return leading_eigenpairs(self._linearised(gain), count, dense_up_to=dense_up_to)
+        return leading_eigenpairs(self._linearised(value), count)
 
-    def _linearised(self, gain: Array) -> Linear:
+    def spectrum(self, value: Value) -> Array:
+        """Eigenvalues of J by descending real part: all of a small system, of a large one to the first negative one."""
+        if self.size <= ALL_UP_TO:
+            gain = (value.left * value.right).ravel()
+            if self.symmetric and gain.min() >= 0.0:
+                # -D + L M R has the eigenvalues of -D + (L R)^(1/2) M (L R)^(1/2), which is symmetric.
+                root = np.sqrt(gain)
+                values = np.linalg.eigvalsh(root[:, None] * self.dense * root - np.diag(self.damping.ravel()))
+                return values[::-1].astype(complex)
+            return descending(np.linalg.eigvals(self.jacobian(value)))
+        count, values = 4, self.leading(value, 4)[0]
+        while values[-1].real >= 0.0 and count < self.size:
+            count = min(2 * count, self.size)
+            values = self.leading(value, count)[0]
+        return values
+
+    def _linearised(self, value: Value) -> Linear:
         """J, [n o, n o]."""
         return Linear(
             self._components,
-            lambda v: self.jacobian_product(gain, v.reshape(self.damping.shape)).ravel(),
-            lambda: _scale_rows(gain, self.sparse) - scipy.sparse.diags_array(self.damping.ravel()),
+            lambda v: self.jacobian_product(value, v.reshape(self.damping.shape)).ravel(),
+            lambda: self.sparse_jacobian(value),
         )
 
     @property
@@ -148,7 +236,7 @@ class Flow:
         return Linear(
             self._components,
             lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
-            lambda: _scale_rows(ratio, self.sparse),
+            lambda: _scale_rows(ratio, self.matrix),
         )
 
     @cached_property
@@ -163,10 +251,11 @@ class Flow:
         # Arnoldi's iteration sees one vector of a multiple eigenvalue; another start shows another one.
         (right, v), (_, other) = (leading_eigenpairs(self._growing, 2, seed=seed) for seed in (0, 1))
         _check_growth(float(right[0].real))
+        transposed_matrix = self.matrix.T.tocsr()
         transposed = Linear(
             self._components,
-            lambda y: self.mix_transposed(ratio * y.reshape(shape)).ravel(),
-            lambda: _scale_rows(ratio, self.sparse).T,
+            lambda y: transposed_matrix @ (ratio.ravel() * y),
+            lambda: _scale_rows(ratio, self.matrix).T,
         )
         _, left = leading_eigenpairs(transposed, 1)
         direction, weights = _real(v[:, 0]), _real(left[:, 0]) / self.damping.ravel()
@@ -209,7 +298,8 @@ class Flow:
         """u itself, unless unequal damping makes an oscillation grow earlier or later."""
 
         def growth(u: float) -> float:
-            return leading_eigenvalue(self._linearised(u * self.attention)).real
+            zero = np.zeros_like(self.damping)
+            return leading_eigenvalue(self._linearised(Value(zero, u * self.attention, zero + 1.0, zero))).real
 
         if np.ptp(self.damping) == 0.0 or abs(growth(u)) <= 1e-7 * float(self.damping.max()):
             return u
@@ -238,6 +328,7 @@ class Flow:
             critical.eigenvalue.real * damping * one,
             average * one,
             self.saturation,
+            self.form,
         )
 
 

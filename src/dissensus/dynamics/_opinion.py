@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dissensus._memory import empty_like
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
-from dissensus.graph import Pattern, product, product_vjp, saturated_product
-from dissensus.solve import Core, Field, Pullback, Split, Sum
+from dissensus.graph import Pattern
+from dissensus.solve import Field, Pullback, Split
 
 # The parameters, where they are tensors.
 _NAMES = ("values", "options", "source", "damping", "attention", "self_reinforcement")
@@ -62,7 +61,7 @@ class Opinion(Field):
         self.parameters = tuple(p for p in named if isinstance(p, Tensor))
         self.pattern = pattern
         # A_a + I needs no sum of its own where the pattern has the whole diagonal.
-        self.has_diagonal = pattern.diagonal.numel() == pattern.shape[0]
+        self.has_diagonal = pattern.has_diagonal
         self.communication = values.detach()
         if self.has_diagonal:
             self.communication = self.communication.index_add(0, pattern.diagonal, values.new_ones(pattern.shape[0]))
@@ -79,18 +78,6 @@ class Opinion(Field):
         self.source = _detached(source) + self.saturation.shift
         self.euler_limit = 1.0 / float(torch.as_tensor(self.damping).max())
         self._given = named
-        self._y = torch.empty(0)
-        # A sigmoid of the product and numbers: the saturation and the affine terms are part of one kernel.
-        self._fused = (
-            isinstance(self.attention, float)
-            and isinstance(self.own, float)
-            and self.saturation.kernel is torch.sigmoid
-        )
-        self._affine = (
-            (self.saturation.outer, self.damping, self.source)
-            if isinstance(self.damping, float) and isinstance(self.source, Tensor)
-            else None
-        )
         learned = (name for name, p in zip(_NAMES, named, strict=True) if isinstance(p, Tensor))
         self._place = {
             name: i for i, (name, p) in enumerate(zip(learned, self.parameters, strict=True)) if p.requires_grad
@@ -101,27 +88,24 @@ class Opinion(Field):
         """Damping and input apart, where the damping is one number and the input a tensor."""
         source = self._given[2]
         if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
-            return Split(self)
-        # A pullback holds input and mixed input of a stage, and its share of the stack of a step.
-        core = Core(self, self.saturated, self.saturated_vjp, pullback_states=3.5)
+            return super().split
         return Split(
-            core,
+            self.saturated,
+            self.saturated_vjp,
             gain=self.saturation.outer,
             decay=self.damping,
             drive=self.source,
             index=self._place.get("source"),
-            keeps_value=True,
-            takes_sums=True,
+            # A pullback holds input, mixed input and value of a stage.
+            pullback_states=3.5,
         )
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        # The saturation and the value pass through the same memory.
-        value = empty_like(x) if out is None else out
-        return self._evaluate(x, self._room(x), value, value=value)
+        k = self.saturated(t, x, out)
+        return self._value(x, k, k)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        value = empty_like(x) if out is None else out
-        _, pull = self.saturated_vjp(x, gain=self.saturation.outer, value=value)
+        k, pull = self.saturated_vjp(t, x, gain=self.saturation.outer)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads:
@@ -131,43 +115,36 @@ class Opinion(Field):
                 return by_x.addcmul_(self.damping, g, value=-1.0)
             return by_x.add_(g, alpha=-self.damping)
 
-        return value, pullback
+        return self._value(x, k, torch.empty_like(x) if out is None else out), pullback
 
-    def saturated(self, x: Tensor, out: Tensor | None = None, then: Sum | None = None) -> Tensor:
-        """The saturation's kernel K of its argument, all of the field but its affine terms; a sum ``then`` is made
-        after it."""
-        return self._evaluate(x, self._room(x), empty_like(x) if out is None else out, then=then)
+    def saturated(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """The saturation's kernel K of its argument: all of the field but its affine terms."""
+        z = self._argument(x, torch.empty_like(x))
+        if isinstance(self.attention, Tensor):
+            z.mul_(self.attention)
+        return self._kernel(z, z if out is None else out)
 
     def saturated_vjp(
-        self,
-        x: Tensor,
-        out: Tensor | None = None,
-        then: Sum | None = None,
-        *,
-        gain: float = 1.0,
-        value: Tensor | None = None,
+        self, t: float, x: Tensor, out: Tensor | None = None, *, gain: float = 1.0
     ) -> tuple[Tensor, Pullback]:
-        """K, and the pullback of ``gain K``, which holds on to K; the field's value is written to ``value``, and a sum
-        ``then`` is made after K."""
+        """K, and the pullback of ``gain K``, which holds on to x and K."""
         attention = self.attention if isinstance(self.attention, Tensor) else None
-        y = empty_like(x)
-        z = empty_like(x) if attention is not None or self.saturation.keeps_argument else None
-        k = self._evaluate(x, y, empty_like(x) if out is None else out, argument=z, value=value, then=then)
+        y = torch.empty_like(x)
+        given = self._argument(x, y)
+        argument = given if attention is None else given * attention
+        z = given if attention is not None or self.saturation.keeps_argument else None
+        k = self._kernel(argument, torch.empty_like(x) if out is None else out)
 
-        def pullback(g: Tensor | Sum, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
-            by_x = empty_like(x) if out is None else out
-            # h = g K'(u z), which shares its memory with x' unless it is needed at the end
-            room = by_x if self._fused and not self.own else empty_like(x)
-            if isinstance(g, Sum) and self._fused:
-                h = g.through_sigmoid(k, room)
-            else:
-                argument = z if z is None or attention is None else z * attention
-                h = self.saturation.pull(g.tensor() if isinstance(g, Sum) else g, k, argument, room)
+        def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
+            by_x = torch.empty_like(x) if out is None else out
+            # h = g K'(u z)
+            argument = z if z is None or attention is None else z * attention
+            h = self.saturation.pull(g, k, argument, torch.empty_like(x))
             scaled = h if attention is None else h * attention
             # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
             by_values, by_options = self._of("values", grads), self._of("options", grads)
             add = None if self.has_diagonal else scaled
-            q = product_vjp(self.pattern, self.communication_t, y, scaled, by_values, add=add, scale=gain)
+            q = self.pattern.product_vjp(self.communication_t, y, scaled, by_values, add=add, scale=gain)
             if by_options is not None:
                 self.mixing.add_gradient(x, q, by_options)
             if grads:
@@ -178,48 +155,13 @@ class Opinion(Field):
 
         return k, pullback
 
-    def _room(self, x: Tensor) -> Tensor:
-        """Memory that every evaluation without a pullback uses anew."""
-        if self._y.shape != x.shape:
-            self._y = empty_like(x)
-        return self._y
-
-    def _evaluate(
-        self,
-        x: Tensor,
-        y: Tensor,
-        k: Tensor,
-        *,
-        argument: Tensor | None = None,
-        value: Tensor | None = None,
-        then: Sum | None = None,
-    ) -> Tensor:
-        """K in ``k``; ``y`` takes the mixed state, ``argument`` what K is of but for the attention of single agents,
-        ``value`` the field's value."""
+    def _argument(self, x: Tensor, y: Tensor) -> Tensor:
+        """What K is of, but for the attention of single agents; ``y`` takes the mixed state."""
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
         self.mixing.apply(x, y)
-        add = None if self.has_diagonal else y
-        if self._fused:
-            assert isinstance(self.own, float)
-            affine = None if value is None or self._affine is None else (*self._affine, value)
-            total = None if then is None else then.native
-            saturated_product(
-                self.pattern, self.communication, y, state=x, own=self.own, out=k, add=add, value=affine, then=total
-            )
-            value, then = None if affine else value, None if total else then
-        else:
-            z = product(self.pattern, self.communication, y, add=add)
-            self._add_own(z, x)
-            if argument is not None:
-                argument.copy_(z)
-            if isinstance(self.attention, Tensor):
-                z.mul_(self.attention)
-            self._kernel(z, k)
-        if value is not None:
-            self._value(x, k, value)
-        if then is not None:
-            then.tensor()
-        return k
+        z = self.pattern.product(self.communication, y, add=None if self.has_diagonal else y)
+        self._add_own(z, x)
+        return z
 
     def _add_own(self, part: Tensor, x: Tensor, scale: float = 1.0) -> None:
         # scale (alpha - 1) X, with the folded factor
@@ -234,16 +176,15 @@ class Opinion(Field):
         k = self.saturation.kernel(z)
         return k if k is out else out.copy_(k)
 
-    def _value(self, x: Tensor, k: Tensor, out: Tensor) -> None:
+    def _value(self, x: Tensor, k: Tensor, out: Tensor) -> Tensor:
         # -d X + outer K + (B + shift)
         if isinstance(self.source, Tensor):
             value = torch.add(self.source, k, alpha=self.saturation.outer, out=out)
         else:
             value = torch.mul(k, self.saturation.outer, out=out).add_(self.source)
         if isinstance(self.damping, Tensor):
-            value.addcmul_(self.damping, x, value=-1.0)
-        else:
-            value.add_(x, alpha=-self.damping)
+            return value.addcmul_(self.damping, x, value=-1.0)
+        return value.add_(x, alpha=-self.damping)
 
     def _of(self, name: str, grads: Sequence[Tensor]) -> Tensor | None:
         """Where a parameter's gradient is summed; None if it needs none."""

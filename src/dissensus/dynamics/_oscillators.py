@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from dissensus.graph import Pattern, product, product_vjp
-from dissensus.solve import Core, Field, Pullback, Split
+from dissensus.graph import Pattern
+from dissensus.solve import Field, Pullback, Split
 
 _Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
 
@@ -70,7 +70,7 @@ class Oscillators(Field):
         """The value, the projected positions Y W', and where relu lets through."""
         y, v = x[0], x[1]
         projected = y if self.weight is None else y @ self.weight.t()
-        force = product(self.pattern, self.values, projected, add=self.bias_of(y), out=out[1])
+        force = self.pattern.product(self.values, projected, add=self.bias_of(y), out=out[1])
         passing = None
         if self.rectify:
             force.relu_()
@@ -93,7 +93,7 @@ class Oscillators(Field):
             force = g[1].add(g[0], alpha=self.lookahead)
             h = force if passing is None else force * passing
             by_values = grads[0] if grads and self._given[0].requires_grad else None
-            u = product_vjp(self.pattern, self.values_t, projected, h, by_values)
+            u = self.pattern.product_vjp(self.values_t, projected, h, by_values)
             if grads:
                 self._accumulate(grads, x[0], h, u)
             torch.add(g[0], force, alpha=-self.damping, out=by_x[1])
@@ -156,20 +156,25 @@ class Kuramoto(Field):
         self.values_t = pattern.transposed(self.values)
         self.frequency, self.coupling, self.mean_phase = frequency.detach(), float(coupling), mean_phase
         self.pullback_states = 6.0 if mean_phase else 3.0
-        self._room: tuple[Tensor, ...] = ()
 
     @property
     def split(self) -> Split:
         """The pull of the neighbours, and the frequency apart."""
-        core = Core(self, self.pull, self.pull_vjp, self.pullback_states)
-        return Split(core, self.coupling, drive=self.frequency, index=1 if self.parameters[1].requires_grad else None)
+        return Split(
+            self.pull,
+            self.pull_vjp,
+            gain=self.coupling,
+            drive=self.frequency,
+            index=1 if self.parameters[1].requires_grad else None,
+            pullback_states=self.pullback_states,
+        )
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        pull = self.pull(x, out)
+        pull = self.pull(t, x, out)
         return torch.add(self.frequency, pull, alpha=self.coupling, out=pull)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        pull, back = self.pull_vjp(x, out)
+        pull, back = self.pull_vjp(t, x, out)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             if grads and self.parameters[1].requires_grad:
@@ -178,15 +183,15 @@ class Kuramoto(Field):
 
         return torch.add(self.frequency, pull, alpha=self.coupling, out=pull), pullback
 
-    def pull(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+    def pull(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         """What the neighbours do: the field without coupling and frequency."""
-        sine, cosine, *means = self._rooms(x)
-        return self._pull(x, torch.sin(x, out=sine), torch.cos(x, out=cosine), means, out)
+        sine, cosine = torch.sin(x), torch.cos(x)
+        return self._pull(x, sine, cosine, self._means(x, sine, cosine), out)
 
-    def pull_vjp(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
+    def pull_vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
         """:meth:`pull` and its pullback, which needs no gradient of the frequency."""
         sine, cosine = torch.sin(x), torch.cos(x)
-        means = tuple(torch.empty_like(x) for _ in range(3)) if self.mean_phase else self._rooms(x)[2:]
+        means = self._means(x, sine, cosine)
         pull = self._pull(x, sine, cosine, means, out)
         back = self._by_mean_phase(x, means) if self.mean_phase else self._by_phase(sine, cosine, means)
         values = self.parameters[0]
@@ -195,38 +200,33 @@ class Kuramoto(Field):
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_means, own = back(g)
             by_values = grads[0] if grads and values.requires_grad else None
-            room = self._rooms(g)[2]
-            by_x = product_vjp(self.pattern, self.values_t, sine, by_means[0], by_values, out=out).mul_(cosine)
-            by_cosine = product_vjp(self.pattern, self.values_t, cosine, by_means[1], by_values, scale=-1.0, out=room)
+            by_x = self.pattern.product_vjp(self.values_t, sine, by_means[0], by_values, out=out).mul_(cosine)
+            by_cosine = self.pattern.product_vjp(self.values_t, cosine, by_means[1], by_values, scale=-1.0)
             by_x.addcmul_(by_cosine, sine, value=-1.0)
             if passed is not None:
-                by_x.add_(product_vjp(self.pattern, self.values_t, passed, by_means[2], by_values, out=room))
+                by_x.add_(self.pattern.product_vjp(self.values_t, passed, by_means[2], by_values))
             return by_x.addcmul_(g, own, value=-1.0)
 
         return pull, pullback
 
-    def _rooms(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Memory that every evaluation uses anew: five states."""
-        if not self._room or self._room[0].shape != x.shape:
-            self._room = x.new_empty((5, *x.shape)).unbind()
-        return self._room
+    def _means(self, x: Tensor, sine: Tensor, cosine: Tensor) -> tuple[Tensor, ...]:
+        # P = A sin X, Q = A cos X, and A X where ``mean_phase``
+        parts = (sine, cosine, x) if self.mean_phase else (sine, cosine)
+        return tuple(self.pattern.product(self.values, part) for part in parts)
 
     def _pull(self, x: Tensor, sine: Tensor, cosine: Tensor, means: Sequence[Tensor], out: Tensor | None) -> Tensor:
-        # P = A sin X, Q = A cos X, and A X where ``mean_phase``
-        for part, mean in zip((sine, cosine, x)[: 3 if self.mean_phase else 2], means, strict=False):
-            product(self.pattern, self.values, part, out=mean)
         if self.mean_phase:
             return torch.hypot(means[0], means[1], out=out).mul_((means[2] - x).sin_())
         return torch.mul(cosine, means[0], out=out).addcmul_(sine, means[1], value=-1.0)
 
     # These two take G to the cotangents of P, -Q and A X, and to the factor of G that the node's own phase takes away.
 
-    def _by_phase(self, sine: Tensor, cosine: Tensor, means: Sequence[Tensor]) -> _Slopes:
+    @staticmethod
+    def _by_phase(sine: Tensor, cosine: Tensor, means: Sequence[Tensor]) -> _Slopes:
         own = (sine * means[0]).addcmul_(cosine, means[1])
 
         def slopes(g: Tensor) -> tuple[Sequence[Tensor], Tensor]:
-            by_p, by_minus_q, *_ = self._rooms(g)
-            return (torch.mul(g, cosine, out=by_p), torch.mul(g, sine, out=by_minus_q)), own
+            return (g * cosine, g * sine), own
 
         return slopes
 

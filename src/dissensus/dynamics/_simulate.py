@@ -1,105 +1,25 @@
-"""Opinions over time: DeGroot's model, continuous-time consensus, and nonlinear opinion dynamics."""
+"""Opinions over time: nonlinear opinion dynamics and the linear classics, one run or an ensemble."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dissensus.dynamics._convert import AnyGraph, as_matrix
-from dissensus.dynamics._system import Parameters, System, as_state, system
+from dissensus.dynamics._convert import AnyGraph, is_one_graph
+from dissensus.dynamics._linear import MODELS, STEPWISE, Linear, Model
+from dissensus.dynamics._simulation import Simulation
+from dissensus.dynamics._system import Feedback, Parameters, System, as_state, check_names, system
 from dissensus.errors import InputError, one_of
-from dissensus.graph import Pattern, row_sums, spmm
-from dissensus.solve import AutogradField, Field, Pullback, solve
+from dissensus.solve import Field, Pullback, solve, solver_named
 
-Model = Literal["nonlinear", "degroot", "consensus"]
-MODELS = ("nonlinear", "degroot", "consensus")
-Verdict = Literal["consensus", "dissensus", "polarised"]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the agents came to.
-
-    Attributes:
-        verdict: ``consensus``, all agents agree on every option, or tend to zero; ``polarised``, on some option the
-            agents form two camps of opposite sign; ``dissensus`` otherwise.
-        neutral: every opinion is near zero, or tends to zero however slowly (:meth:`System.fades`); a consensus.
-        mean: over the agents in the last state, [o].
-        variance: over the agents in the last state, [o].
-        spread: largest minus smallest opinion of the last state, [o].
-    """
-
-    verdict: Verdict
-    neutral: bool
-    mean: tuple[float, ...]
-    variance: tuple[float, ...]
-    spread: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """Opinions over time.
-
-    Attributes:
-        times: [steps]
-        states: [steps, n, o]
-        model: its name.
-        system: agents and parameters of a nonlinear model with constant influence, otherwise None.
-    """
-
-    times: Tensor
-    states: Tensor = field(repr=False)
-    model: str
-    system: System | None = field(default=None, repr=False)
-
-    @property
-    def final(self) -> Tensor:
-        """The last state, [n, o]."""
-        return self.states[-1]
-
-    @property
-    def mean(self) -> Tensor:
-        """Over the agents, [steps, o]."""
-        return self.states.mean(1)
-
-    @property
-    def variance(self) -> Tensor:
-        """Over the agents, [steps, o]."""
-        return self.states.var(1, correction=0)
-
-    def summary(self, tol: float = 0.01) -> Summary:
-        """What the last state shows, and whether it is on its way to the neutral one.
-
-        Args:
-            tol: differences up to this count as none, relative to the largest opinion that was ever held.
-
-        Two camps are a sign that at least a tenth of the agents have each, with 90 per cent of the variance between the
-        camps (of a normal distribution it would be 64 per cent).
-        """
-        states = self.states.detach()
-        x, scale = states[-1], tol * float(states.abs().max())
-        spread = x.amax(0) - x.amin(0)
-        neutral = bool(x.abs().max() <= scale) or (self.system is not None and self.system.fades())
-        if neutral or bool((spread <= scale).all()):
-            verdict: Verdict = "consensus"
-        else:
-            verdict = "polarised" if any(_polarised(option) for option in x.T[spread > scale]) else "dissensus"
-        variance = x.var(0, correction=0)
-        return Summary(verdict, neutral, *(tuple(value.tolist()) for value in (x.mean(0), variance, spread)))
-
-
-def _polarised(x: Tensor) -> bool:
-    camps = x[x > 0], x[x <= 0]
-    if min(map(len, camps)) < max(1, 0.1 * len(x)):
-        return False
-    within = sum(float(camp.var(correction=0)) * len(camp) for camp in camps)
-    return within <= 0.1 * float(x.var(correction=0)) * len(x)
+# Without ``times``, at most this many numbers are kept of an ensemble.
+_KEPT = 2**25
 
 
 def simulate(
@@ -113,102 +33,116 @@ def simulate(
     step_size: float = 0.1,
     rtol: float = 1e-6,
     atol: float = 1e-9,
+    noise: float = 0.0,
+    susceptibility: Any = None,
     seed: int = 0,
     **parameters: Unpack[Parameters],
 ) -> Simulation:
-    r"""Opinions of n agents on o options over time, in float64.
+    r"""Opinions of n agents on o options over time, in float64: one run, or an ensemble side by side.
 
     ``nonlinear``: the model of :class:`System`, whose parameters are given by keyword.
     ``degroot``: :math:`x_i(t + 1) = \sum_k a_{ik} x_k(t)` with rows of absolute sum one; time counts steps.
-    ``consensus``: :math:`\dot x_i = -d_i x_i + \sum_k a_{ik} x_k` with :math:`d_i = \sum_k |a_{ik}|`. Negative weights
-    in the linear models are antagonism: a balanced signed graph splits into two opposite camps.
+    ``friedkin-johnsen``: :math:`x(t + 1) = \Lambda A x(t) + (I - \Lambda) x(0)`, with the susceptibilities
+    :math:`\Lambda`.
+    ``consensus``, and ``altafini`` for signed graphs: :math:`\dot x_i = -d_i x_i + \sum_k a_{ik} x_k` with
+    :math:`d_i = \sum_k |a_{ik}|`. Negative weights are antagonism: a balanced signed graph splits into two opposite
+    camps. (Delays, bounded confidence and voter models are left out; NDlib has the latter two.)
 
     Args:
         graph: the communication graph, of any kind that :func:`as_matrix` takes; for the nonlinear model also a
             :class:`System`. Influence that changes in time: a list or tuple of graphs, the k-th from time k to k + 1
             and then from the first again; or a function from time to a graph.
-        x0: initial opinions, [n, o] or [n]; None draws them uniformly from [-1, 1].
-        model: ``nonlinear``, ``degroot`` or ``consensus``.
+        x0: initial opinions, [n, o] or [n], or [batch, n, o] for an ensemble; None draws them uniformly from [-1, 1].
+        model: ``nonlinear``, ``degroot``, ``friedkin-johnsen``, ``consensus`` or ``altafini``.
         time: end of the simulation.
-        times: at which states are wanted, ascending from 0 on; 201 evenly spread ones (or every step of ``degroot``)
-            where None.
-        method, step_size, rtol, atol: of the integration, see :func:`dissensus.solve.solve`.
-        seed: of the random initial opinions.
-        **parameters: see :class:`System`; the linear models take ``normalize`` alone, and as many options as x0 has.
+        times: at which states are wanted, ascending from 0 on; 201 evenly spread ones (or every step of the models in
+            steps) where None, fewer for ensembles that would take more than 256 MB.
+        method, step_size, rtol, atol: of the integration, see :func:`dissensus.solve.solve`. An ensemble is integrated
+            with common steps, for which the error is a mean over all runs.
+        noise: standard deviation of white noise per square root of time, added to every opinion: then steps of
+            ``step_size`` are taken by the Euler-Maruyama method, without gradients.
+        susceptibility: of ``friedkin-johnsen``, a number or one per agent, between 0 and 1.
+        seed: of random initial opinions and noise.
+        **parameters: see :class:`System`; the linear models take ``normalize`` and the number of options.
 
     Differentiable in x0 and, where the influence is not a function of time, in the parameters that are torch tensors.
     """
     one_of("model", model, MODELS)
+    check_names(parameters)
     if model != "nonlinear" and (wrong := sorted(set(parameters) - {"normalize", "options"})):
         raise InputError(
             f"the {model} model takes normalize and the number of options alone: leave out {', '.join(wrong)}"
         )
-    grid = _times(times, time, model)
-    x = None if x0 is None else torch.as_tensor(x0, dtype=torch.float64).cpu()
-    if x is not None and x.dim() == 2 and parameters.get("options") is None and not isinstance(graph, System):
-        parameters["options"] = x.shape[1]
+    if (model == "friedkin-johnsen") != (susceptibility is not None):
+        raise InputError("susceptibility belongs to the friedkin-johnsen model: give both, or neither")
+    if noise and model in STEPWISE:
+        raise InputError(f"the {model} model goes in steps, without noise: leave noise out")
+    x = None if x0 is None else as_state(x0, np.shape(x0)[-2:] if np.ndim(x0) > 1 else (len(x0), 1))
+    if x is not None and x.shape[-1] > 1 and parameters.get("options") is None and not isinstance(graph, System):
+        parameters["options"] = x.shape[-1]
     influence = _Influence(graph, model, parameters)
     first = influence.at(0.0)
-    state = _random(first.shape, seed) if x is None else as_state(x, first.shape)
-    if model == "degroot":
-        states = _iterate(influence, state, grid)
+    if x is None:
+        runs = getattr(first, "batch", None)
+        x = _random((*((runs,) if runs else ()), *first.shape), seed)
+    x = as_state(x, first.shape)
+    ensemble = x.dim() == 3 or getattr(first, "batch", None) is not None
+    x = x if x.dim() == 3 else x.expand(getattr(first, "batch", None) or 1, -1, -1)
+    if getattr(first, "batch", None) not in (None, len(x)):
+        raise InputError(f"x0 has {len(x)} runs and the parameters another number of them: give as many")
+    grid = _times(times, time, model, _KEPT // x.numel())
+    feedback = first.attention if isinstance(first, System) and isinstance(first.attention, Feedback) else None
+    packed = first.pack(x)
+    if feedback is not None:
+        packed = torch.cat([packed, packed.new_full((len(packed), len(x)), feedback.low)], 1)
+    how = _How(method, step_size, rtol, atol, noise, seed)
+    if model in STEPWISE:
+        states = _iterate(influence, packed, grid, susceptibility)
     else:
-        options = {"method": method, "step_size": step_size, "rtol": rtol, "atol": atol}
-        states = _integrate(influence, state, grid, options)
-    return Simulation(grid, states, model, first if influence.constant and isinstance(first, System) else None)
+        states = _integrate(influence, packed, len(x), grid, how)
+    attention = None
+    if feedback is not None:
+        states, attention = states[..., : -len(x)], states[..., -len(x) :].transpose(1, 2)
+    states = first.unpack(states)
+
+    def rates(final: Tensor) -> Tensor:
+        """The rates of change long after the last state."""
+        return _late_rates(influence, final, x, attention, susceptibility)
+
+    constant = influence.constant and not noise
+    return Simulation(
+        grid,
+        states if ensemble else states[:, 0],
+        model,
+        attention if attention is None or ensemble else attention[:, 0],
+        first if influence.constant and isinstance(first, System) else None,
+        _rates=rates if constant else None,
+    )
 
 
-def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, model: str) -> Tensor:
+def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, model: str, most: int) -> Tensor:
     if times is None:
         if not (math.isfinite(time) and time > 0):
             raise InputError(f"the time is {time}: it must be positive and finite")
-        if model == "degroot" and time < 1:
-            raise InputError(f"the time is {time}: the degroot model counts steps, so give at least 1")
-        count = math.floor(time) + 1 if model == "degroot" else 201
-        return torch.linspace(0.0, math.floor(time) if model == "degroot" else time, count, dtype=torch.float64)
+        if model in STEPWISE:
+            if time < 1:
+                raise InputError(f"the time is {time}: the {model} model counts steps, so give at least 1")
+            steps = torch.arange(math.floor(time) + 1, dtype=torch.float64)
+            return steps[:: math.ceil(len(steps) / max(2, most))] if len(steps) > most else steps
+        return torch.linspace(0.0, time, min(201, max(2, most)), dtype=torch.float64)
     grid = torch.as_tensor(times, dtype=torch.float64)
     if grid.dim() != 1 or len(grid) == 0 or not bool((grid >= 0).all() and (grid.diff() >= 0).all()):
         raise InputError("times must be an ascending list of numbers from 0 on, not empty")
     if not bool(torch.isfinite(grid).all()):
         raise InputError("times has NaN or infinite entries: remove them")
-    if model == "degroot" and not bool((grid == grid.round()).all()):
-        raise InputError("times of the degroot model count steps: give whole numbers")
+    if model in STEPWISE and not bool((grid == grid.round()).all()):
+        raise InputError(f"times of the {model} model count steps: give whole numbers")
     return grid
 
 
-def _random(shape: tuple[int, int], seed: int) -> Tensor:
+def _random(shape: tuple[int, ...], seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(shape, generator=generator, dtype=torch.float64) * 2.0 - 1.0
-
-
-class _Linear:
-    """One matrix of a linear model."""
-
-    def __init__(self, graph: AnyGraph, model: str, options: Any = None, normalize: bool = False) -> None:
-        matrix = as_matrix(graph, normalize=normalize)
-        if options is not None and not isinstance(options, int):
-            raise InputError(f"the {model} model has no option graph: give the number of options, or leave it out")
-        self.shape = matrix.shape[0], options or 1
-        coo = matrix.tocoo()
-        row, col = (torch.from_numpy(index.astype(np.int64)) for index in (coo.row, coo.col))
-        self.pattern, self.values = Pattern(row, col, matrix.shape), torch.from_numpy(coo.data.copy())
-        self.total = row_sums(self.pattern, self.values.abs()).unsqueeze(1)
-        # An agent that listens to nobody keeps its opinion.
-        self.alone = (self.total == 0).double()
-        error = (self.total + self.alone - 1.0).abs()
-        if model == "degroot" and float(error.max()) > 1e-6:
-            worst = int(error.argmax())
-            raise InputError(
-                f"row {worst} of the degroot matrix has the absolute sum {float(self.total[worst]):g}, not 1: pass "
-                "normalize=True"
-            )
-
-    def step(self, x: Tensor) -> Tensor:
-        return spmm(self.pattern, self.values, x) + self.alone * x
-
-    def field(self) -> Field:
-        limit = 1.0 / max(float(self.total.max()), 1e-300)
-        return AutogradField(lambda t, x: spmm(self.pattern, self.values, x) - self.total * x, euler_limit=limit)
 
 
 class _Influence:
@@ -216,7 +150,7 @@ class _Influence:
 
     def __init__(self, graph: Any, model: str, parameters: Parameters) -> None:
         self.graph, self.model, self.parameters = graph, model, parameters
-        self.periodic = isinstance(graph, list | tuple)
+        self.periodic = isinstance(graph, list | tuple) and not is_one_graph(graph)
         # A PyG Data is callable, too.
         self.constant = not self.periodic and (hasattr(graph, "edge_index") or not callable(graph))
         if self.periodic and not graph:
@@ -231,12 +165,12 @@ class _Influence:
         if len({piece.shape for piece in self.pieces}) > 1:
             raise InputError("the graphs have different numbers of agents: make them equal")
 
-    def _make(self, graph: AnyGraph) -> System | _Linear:
+    def _make(self, graph: AnyGraph) -> System | Linear:
         if self.model == "nonlinear":
             return system(graph, **self.parameters)
-        return _Linear(graph, self.model, **self.parameters)  # type: ignore[misc]
+        return Linear(graph, self.model, **self.parameters)  # type: ignore[misc]
 
-    def at(self, t: float) -> System | _Linear:
+    def at(self, t: float) -> System | Linear:
         """The influence at time t."""
         if self.pieces:
             return self.pieces[math.floor(t) % len(self.pieces)]
@@ -246,40 +180,121 @@ class _Influence:
 class _Varying(Field):
     """The field of an influence that is a function of time."""
 
-    def __init__(self, influence: _Influence) -> None:
-        self.influence = influence
+    def __init__(self, influence: _Influence, batch: int) -> None:
+        self.influence, self.batch = influence, batch
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        return self.influence.at(t).field()(t, x, out)
+        return self.influence.at(t).field(self.batch)(t, x, out)
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        value, pullback = self.influence.at(t).field().vjp(t, x, out)
+        value, pullback = self.influence.at(t).field(self.batch).vjp(t, x, out)
         return value, lambda g, grads, out: pullback(g, (), out)
 
 
-def _iterate(influence: _Influence, x: Tensor, times: Tensor) -> Tensor:
-    wanted, states = [round(t) for t in times.tolist()], {0: x}
+def _iterate(influence: _Influence, x: Tensor, times: Tensor, susceptibility: Any) -> Tensor:
+    share: Any = 1.0 if susceptibility is None else torch.as_tensor(susceptibility, dtype=torch.float64).reshape(-1, 1)
+    if susceptibility is not None and (bool((share < 0).any() or (share > 1).any()) or len(share) not in (1, len(x))):
+        raise InputError(f"susceptibility: give a number from 0 to 1, or one for each of the {len(x)} agents")
+    wanted, start = [round(t) for t in times.tolist()], x
+    states = {0: x}
     for t in range(wanted[-1]):
         agents = influence.at(float(t))
-        assert isinstance(agents, _Linear)
-        x = agents.step(x)
-        states[t + 1] = x
+        assert isinstance(agents, Linear)
+        x = agents.step(x) if susceptibility is None else share * agents.step(x) + (1.0 - share) * start
+        if t + 1 in wanted:
+            states[t + 1] = x
     return torch.stack([states[t] for t in wanted])
 
 
-def _integrate(influence: _Influence, x: Tensor, times: Tensor, options: dict[str, Any]) -> Tensor:
+@dataclass(frozen=True)
+class _How:
+    """How to integrate."""
+
+    method: str = "dopri5"
+    step_size: float = 0.1
+    rtol: float = 1e-6
+    atol: float = 1e-9
+    noise: float = 0.0
+    seed: int = 0
+
+
+def _advance(field: Field, x: Tensor, end: float, times: Sequence[float], how: _How) -> tuple[Tensor, Tensor]:
+    """States at ``times`` and at the end, from x at time 0; the only place that integrates."""
+    solver = solver_named(how.method, how.step_size, how.rtol, how.atol)
+    done = solve(field, x, end, solver, save_at=times)
+    return done.saved, done.state
+
+
+def _integrate(influence: _Influence, x: Tensor, batch: int, times: Tensor, how: _How) -> Tensor:
     end = float(times[-1])
     if end == 0.0:
         return torch.stack([x] * len(times))
+    if how.noise:
+        return _wander(influence, x, batch, times, how)
     if not influence.periodic:
-        field = influence.at(0.0).field() if influence.constant else _Varying(influence)
-        return solve(field, x, end, save_at=times.tolist(), **options).saved
+        field = influence.at(0.0).field(batch) if influence.constant else _Varying(influence, batch)
+        return _advance(field, x, end, times.tolist(), how)[0]
     # The influence jumps at whole numbers: integrated piece by piece, no step reaches over a jump.
     saved = [x[None].expand(int((times == 0).sum()), *x.shape)]
     for start in range(math.ceil(end)):
         inside = times[(times > start) & (times <= start + 1)] - start
-        duration = min(1.0, end - start)
-        solution = solve(influence.at(float(start)).field(), x, duration, save_at=inside.tolist(), **options)
-        saved.append(solution.saved)
-        x = solution.state
+        field = influence.at(float(start)).field(batch)
+        part, x = _advance(field, x, min(1.0, end - start), inside.tolist(), how)
+        saved.append(part)
     return torch.cat(saved)
+
+
+@torch.no_grad()
+def _wander(influence: _Influence, x: Tensor, batch: int, times: Tensor, how: _How) -> Tensor:
+    """Euler-Maruyama: ``x(t + h) = x + h f(t, x) + noise sqrt(h) N(0, 1)``."""
+    generator = torch.Generator().manual_seed(how.seed)
+    agents = influence.at(0.0)
+    opinions = batch * (agents.inner[1] if isinstance(agents, System) else agents.shape[1])
+    field, t, saved = agents.field(batch), 0.0, []
+    for stop in times.tolist():
+        count = math.ceil((stop - t) / how.step_size - 1e-9)
+        h = (stop - t) / max(count, 1)
+        for k in range(count):
+            if not influence.constant:
+                field = influence.at(t + k * h).field(batch)
+            x = x + h * field(t + k * h, x)
+            kick = torch.randn(len(x), opinions, generator=generator, dtype=x.dtype)
+            x[:, :opinions] += how.noise * math.sqrt(h) * kick
+        t = stop
+        saved.append(x)
+    return torch.stack(saved)
+
+
+@torch.no_grad()
+def _late_rates(
+    influence: _Influence, final: Tensor, start: Tensor, attention: Tensor | None, susceptibility: Any
+) -> Tensor:
+    """How fast opinions change long after a last state, [batch, n, o], relative to the damping; or per step."""
+    agents, rest = influence.at(0.0), torch.zeros_like(final)
+    if isinstance(agents, Linear):
+        if influence.model not in STEPWISE:  # continuous consensus always converges
+            return rest
+        last = _iterate(influence, agents.pack(start), torch.tensor([2000.0, 2001.0]), susceptibility)
+        return agents.unpack(last[1] - last[0])
+    if agents.settles() or callable(agents.attention) or callable(agents.input):
+        return rest
+    rates = _rates(agents, final, attention)
+    damping = float(torch.as_tensor(agents.damping).min())
+    still = rates.abs().amax((1, 2)) > 0.01 * damping * final.abs().max()
+    still &= torch.isfinite(rates).all(2).all(1)
+    if agents.batch is not None or attention is not None:
+        still[:] = still.any()
+    if still.any():
+        rates[still] = _rates(agents, final[still], attention, 300.0 / damping)
+    return rates / damping
+
+
+def _rates(agents: System, x: Tensor, attention: Tensor | None, time: float = 0.0) -> Tensor:
+    """The rates of change ``time`` after a state [batch, n, o]."""
+    packed, width = agents.pack(x), len(x) * agents.inner[1]
+    if attention is not None:
+        packed = torch.cat([packed, attention[-1].T], 1)
+    field = agents.field(len(x))
+    if time:
+        packed = _advance(field, packed, time, (), _How(rtol=1e-4, atol=1e-6))[1]
+    return agents.unpack(field(0.0, packed)[:, :width])

@@ -25,6 +25,8 @@ Array = np.ndarray
 DENSE_UP_TO = 512
 # The same without vectors.
 _VALUES_DENSE_UP_TO = 1024
+# Beyond it factors of random graphs fill up, and eigenvalues come to seven digits.
+_FACTORED_UP_TO = 5000
 # An eigenvalue this close to another one, relatively, is the same.
 SAME = 1e-7
 # Components of one size are solved together, up to so many numbers at once.
@@ -189,7 +191,7 @@ class _Parts(NamedTuple):
             owners.append(np.full(len(found), label))
             vectors += list(local.T)
         flat = np.concatenate(values)
-        rank = _descending(flat)
+        rank = _order(flat)
         return cls(matrix, labels, flat[rank], np.concatenate(owners)[rank], [vectors[k] for k in rank])
 
     def vector(self, index: int) -> Array:
@@ -232,14 +234,26 @@ def _connected(linear: Linear, count: int, *, dense_up_to: int | None = None, se
         # One more than asked for, so that a conjugate pair is not cut in an order that depends on the method.
         sought = min(count + 1, size - 2)
         try:
-            values, vectors = scipy.sparse.linalg.eigs(operator, k=sought, which="LR", v0=start, tol=1e-10, maxiter=200)
-        except scipy.sparse.linalg.ArpackNoConvergence:
-            values, vectors = _crowded(linear.matrix().tocsc(), sought, start)
-    order = _descending(values)[:count]
+            how = {
+                "v0": start,
+                "tol": 1e-10 if size <= _FACTORED_UP_TO else 1e-7,
+                "ncv": min(size, max(40, 2 * sought + 1)),
+            }
+            values, vectors = scipy.sparse.linalg.eigs(operator, k=sought, which="LR", maxiter=200, **how)
+        except scipy.sparse.linalg.ArpackNoConvergence as error:
+            values, vectors = error.eigenvalues, error.eigenvectors
+            if size <= _FACTORED_UP_TO or len(values) < count:
+                values, vectors = _crowded(linear.matrix().tocsc(), sought, start)
+    order = _order(values)[:count]
     return values[order], vectors[:, order]
 
 
-def _descending(values: Array) -> Array:
+def descending(values: Array) -> Array:
+    """Eigenvalues by descending real part."""
+    return values[_order(values)]
+
+
+def _order(values: Array) -> Array:
     """Of equal real parts the one with the larger imaginary part first, so that the order is the same everywhere."""
     return np.lexsort((-values.imag, -values.real))
 

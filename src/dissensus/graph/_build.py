@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.graph._cache import Cache
 from dissensus.graph._pattern import Pattern
+from dissensus.graph._traced import traced
+from dissensus.runtime import Cache, exporting
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph on n nodes as the pattern of its communication matrix: row i holds the nodes that i listens to.
+    """A graph on n nodes as the pattern of its communication matrix: row i holds the sources of the edges into i.
 
     PyG's edge (j, i), from source j to target i, is the entry (i, j). Duplicate edges are one entry.
 
@@ -90,10 +91,12 @@ def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Gra
     Args:
         edge_index: [2, edges], from source to target; directed, with duplicates or self-loops, as it comes.
         num_nodes: n.
-        self_loops: give every node a self-loop. Without, only nodes that listen to nobody get one, so that every row
+        self_loops: give every node a self-loop. Without, only nodes without incoming edges get one, so that every row
             of a right-stochastic matrix can sum to one.
     """
     _check_form(edge_index)
+    if exporting():
+        return Graph(*traced(edge_index, num_nodes, self_loops))
     key = (num_nodes, self_loops)
     known = _CACHE.get(key, (edge_index,))
     if known is not None:

@@ -10,7 +10,9 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dissensus.errors import InputError
-from dissensus.graph._pattern import Pattern, row_sums, spmm
+from dissensus.graph._pattern import Pattern
+from dissensus.kernels import dropout
+from dissensus.runtime import exporting
 
 HELLINGER = "hellinger"
 _NOT_FINITE = "NaN or infinite {}: clean it, e.g. with torch.nan_to_num"
@@ -22,13 +24,6 @@ _SPARSE_BELOW = 0.1
 
 # x -> (its version counter when looked at, what it became, by how its rows were normalised)
 _SEEN: Any = WeakIdKeyDictionary()
-
-
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """What ``torch.nn.functional.dropout`` does, several times faster on a CPU."""
-    if not training or p == 0.0:
-        return x
-    return x * torch.rand_like(x).ge_(p).div_(1.0 - p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +73,7 @@ class SparseFeatures:
             if (negative := (values.detach() < 0).nonzero()).numel():
                 raise self._bad(int(negative[0]), _NEGATIVE)
             values = _root(values)
-        norms = row_sums(self.pattern, values.square()).sqrt().clamp_min(_TINY)
+        norms = self.pattern.row_sums(values.square()).sqrt().clamp_min(_TINY)
         return SparseFeatures(self.pattern, values / norms.index_select(0, self.pattern.row))
 
     def _bad(self, entry: int, complaint: str) -> InputError:
@@ -86,7 +81,7 @@ class SparseFeatures:
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """``X W' + b``, with W [out, features] and b [out]: [n, out]."""
-        out = spmm(self.pattern, self.values.to(weight.dtype), weight.t())
+        out = self.pattern.spmm(self.values.to(weight.dtype), weight.t())
         return out if bias is None else out + bias
 
 
@@ -108,6 +103,8 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Te
         return _finite(x).normalized(normalize)
     if not isinstance(x, Tensor):
         raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
+    if exporting():
+        return _normalized(x, normalize)
     # Inference tensors have no version counter that a cache could trust; a gradient belongs to one forward pass.
     if x.is_inference() or x.requires_grad:
         return _convert(x, normalize)
@@ -147,11 +144,15 @@ def _convert(x: Tensor, normalize: bool | str) -> Tensor | SparseFeatures:
         raise _bad(*divmod(bad, x.shape[1]), _NOT_FINITE)
     if not (x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel()):
         return SparseFeatures.from_dense(x).normalized(normalize)
+    if normalize == HELLINGER and (negative := (x.detach() < 0).nonzero()).numel():
+        raise _bad(int(negative[0, 0]), int(negative[0, 1]), _NEGATIVE)
+    return _normalized(x, normalize)
+
+
+def _normalized(x: Tensor, normalize: bool | str) -> Tensor:
     if not normalize:
         return x
     if normalize == HELLINGER:
-        if (negative := (x.detach() < 0).nonzero()).numel():
-            raise _bad(int(negative[0, 0]), int(negative[0, 1]), _NEGATIVE)
         x = _root(x)
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(_TINY)
 

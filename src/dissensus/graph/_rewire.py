@@ -1,4 +1,4 @@
-"""Rewiring by graph diffusion: every node listens to the nodes that matter most to it, near or far."""
+"""Rewiring by graph diffusion: an edge from each of the nodes with the largest personalised PageRank."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.graph._build import build
-from dissensus.graph._cache import Cache
-from dissensus.graph._pattern import Pattern, product, row_sums
+from dissensus.graph._pattern import Pattern
+from dissensus.runtime import Cache, exporting
 
 # Columns of the diffusion matrix computed together: few enough to stay in the processor's cache.
 _BLOCK = 64
@@ -51,7 +51,15 @@ def rewire(
     Returns:
         ``edge_index`` [2, at most n neighbors] and float32 ``edge_weight`` of the new graph.
     """
-    check_rewiring(neighbors, restart)
+    if neighbors < 1:
+        raise InputError(f"rewiring keeps neighbors = {neighbors}: keep at least 1")
+    if not 0.0 < restart < 1.0:
+        raise InputError(f"rewiring has restart = {restart}: it must be between 0 and 1, such as 0.05")
+    if exporting():
+        raise InputError(
+            "torch.export cannot trace the rewiring of a graph: rewire it first (dissensus.graph.rewire), and export a "
+            "model with rewire=False that takes the new edges and their weights"
+        )
     key, parts = (num_nodes, neighbors, restart), (edge_index, edge_weight)
     known = _CACHE.get(key, parts)
     if known is not None:
@@ -65,19 +73,11 @@ def rewire(
     return _CACHE.put(key, parts, _strongest(graph.pattern, weight, neighbors, restart))
 
 
-def check_rewiring(neighbors: int, restart: float) -> None:
-    """Refuse fewer than one neighbour and a restart probability outside (0, 1)."""
-    if neighbors < 1:
-        raise InputError(f"rewiring keeps neighbors = {neighbors}: keep at least 1")
-    if not 0.0 < restart < 1.0:
-        raise InputError(f"rewiring has restart = {restart}: it must be between 0 and 1, such as 0.05")
-
-
 def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float) -> tuple[Tensor, Tensor]:
     n = pattern.shape[0]
-    scale = row_sums(pattern, weight).rsqrt()
+    scale = pattern.row_sums(weight).rsqrt()
     values = weight * scale[pattern.row.long()] * scale[pattern.col.long()]
-    # Column j of the matrix of edges from row to column, the transpose of ours, says whom node j listens to.
+    # The transpose, whose column j holds the weights of the edges into node j.
     transition, values = pattern.T, pattern.transposed(values)
     symmetric = _is_symmetric(pattern, values, transition)
     sources, targets, weights = [], [], []
@@ -109,13 +109,13 @@ def _chebyshev(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -
     s = math.sqrt(1.0 - c * c)
     r = (1.0 - s) / c
     terms = math.ceil(math.log(_TOLERANCE * (1.0 - r) * s / (2.0 * restart)) / math.log(r))
-    before, now = unit, product(pattern, values, unit)
+    before, now = unit, pattern.product(values, unit)
     total = unit + 2.0 * r * now
     # T_k = 2 x T_{k-1} - T_{k-2}. With the signs + + - - + + ... on T_k it is a sum, which one fused product makes in
     # place.
     doubled = (values * -2.0, values * 2.0)
     for k in range(2, terms + 1):
-        before, now = now, product(pattern, doubled[k % 2], now, add=before, out=before)
+        before, now = now, pattern.product(doubled[k % 2], now, add=before, out=before)
         total.add_(now, alpha=2.0 * r**k * (1.0 if k % 4 < 2 else -1.0))
     return total.mul_(restart / s)
 
@@ -124,6 +124,6 @@ def _powers(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> T
     # sum_k (1 - a)^k T^k
     now, total = unit, unit.clone()
     for _ in range(math.ceil(math.log(_TOLERANCE) / math.log(1.0 - restart))):
-        now = product(pattern, values, now).mul_(1.0 - restart)
+        now = pattern.product(values, now).mul_(1.0 - restart)
         total.add_(now)
     return total.mul_(restart)

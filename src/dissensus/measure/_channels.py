@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dissensus.measure._checks import check_state, scaled, where_finite
+from dissensus.measure._checks import check_state
+from dissensus.measure._node_similarity import scaled, where_finite
 
 # Up to this many channels (or nodes, whichever are fewer) all singular values are computed. The cost is linear in the
 # larger of the two numbers.

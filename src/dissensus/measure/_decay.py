@@ -47,6 +47,9 @@ def decay_rate(
             with the machine epsilon of the energies' dtype (double unless they are a tensor or array of a smaller one):
             the square, as energies are squared differences. If the state is large beside its differences, or changes in
             norm along the way, give ``eps**2`` times its squared norm at each time, with the eps of the state.
+
+    Returns:
+        ``rate``, the ends ``lower`` and ``upper`` of its confidence interval, and the number of ``points`` in the fit.
     """
     values, eps = _vector("energies", energies)
     at, _ = _vector("times", times)

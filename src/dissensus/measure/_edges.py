@@ -1,27 +1,11 @@
 """Measures of how much a state differs along the edges of its graph."""
 
-from collections.abc import Iterable, Iterator
-from itertools import repeat
-
-import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
 from dissensus.graph import check_edge_index
-from dissensus.measure._checks import check_state, scaled, where_finite
-
-# Entries of the state gathered at once. It bounds the memory of a measure to some tens of megabytes beside the state.
-_CHUNK = 2**20
-
-
-def _chunk(x: Tensor) -> int:
-    """So few edges that gathering the rows of ``x`` for them needs little memory."""
-    return max(1, _CHUNK // max(1, x.numel() // x.size(-2)))
-
-
-def _chunks(x: Tensor, edge_index: Tensor) -> Iterator[Tensor]:
-    """``edge_index`` in small pieces."""
-    yield from edge_index.split(_chunk(x), dim=1)
+from dissensus.measure import _node_similarity
+from dissensus.measure._checks import check_state
 
 
 def dirichlet_energy(
@@ -43,27 +27,11 @@ def dirichlet_energy(
     Returns:
         Energy ``[...]`` in the dtype of ``x``; differentiable in ``x`` and in the weights. Without edges it is 0.
     """
-    nodes = check_state(x).size(-2)
-    check_edge_index(edge_index, nodes)
-    weights: Iterable[Tensor | None] = repeat(None)
-    if edge_weight is not None:
-        if edge_weight.shape != edge_index.shape[1:]:
-            shape = list(edge_weight.shape)
-            raise InputError(
-                f"edge_weight has shape {shape}: give one weight for each of the {edge_index.size(1)} edges"
-            )
-        weights = edge_weight.double().split(_chunk(x))
-    state = scaled(x) if relative else x
-    total = x.new_zeros(x.shape[:-2], dtype=torch.float64)
-    for (source, target), weight in zip(_chunks(state, edge_index), weights, strict=False):
-        difference = state.index_select(-2, target).double() - state.index_select(-2, source).double()
-        squares = difference.square().sum(-1)
-        total = total + (squares if weight is None else squares * weight).sum(-1)
-    if relative:
-        norm = state.square().sum((-2, -1))
-        # Written so that an undefined norm stays undefined: only an exact zero is replaced.
-        total = total / torch.where(norm == 0, 1.0, norm)
-    return (total / nodes).to(x.dtype)
+    check_edge_index(edge_index, check_state(x).size(-2))
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        shape = list(edge_weight.shape)
+        raise InputError(f"edge_weight has shape {shape}: give one weight for each of the {edge_index.size(1)} edges")
+    return _node_similarity.dirichlet_energy(x, edge_index, edge_weight, relative=relative)
 
 
 def mad(x: Tensor, edge_index: Tensor) -> Tensor:
@@ -88,24 +56,5 @@ def mad(x: Tensor, edge_index: Tensor) -> Tensor:
     Returns:
         Value ``[...]`` in the dtype of ``x``, between 0 and 2; NaN for a state that is not finite.
     """
-    nodes = check_state(x).size(-2)
-    check_edge_index(edge_index, nodes)
-    edge_index = edge_index[:, edge_index[0] != edge_index[1]]
-    directions = scaled(x)
-    # Divided by the largest entry first, the squares of a very short row do not underflow.
-    largest = directions.abs().amax(-1, keepdim=True)
-    directions = directions / torch.where(largest == 0, 1.0, largest)
-    length = directions.norm(dim=-1, keepdim=True)
-    directions = directions / torch.where(length == 0, 1.0, length)
-    is_zero = length.squeeze(-1) == 0
-
-    sums = x.new_zeros(x.shape[:-1], dtype=torch.float64)
-    for source, target in _chunks(x, edge_index):
-        # For unit vectors 1 - cos = |u - v|^2 / 2, which does not cancel when the two are nearly parallel.
-        gap = directions.index_select(-2, target) - directions.index_select(-2, source)
-        distance = gap.square().sum(-1) / 2
-        one_is_zero = is_zero.index_select(-1, target) != is_zero.index_select(-1, source)
-        sums = sums.index_add(-1, target, torch.where(one_is_zero, 1.0, distance))
-    degree = torch.bincount(edge_index[1], minlength=nodes)
-    means = sums / degree.clamp(min=1)
-    return where_finite(x, means.sum(-1) / (degree > 0).sum().clamp(min=1)).to(x.dtype)
+    check_edge_index(edge_index, check_state(x).size(-2))
+    return _node_similarity.mean_average_distance(x, edge_index)

@@ -73,6 +73,10 @@ def filter_response(
         seed: seed of all random directions.
         forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
             data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
+
+    Returns:
+        ``frequency [bands]``, the middles of the bands; ``gain [bands]``, NaN where the graph has no eigenvalue; and
+        the shares ``sharpening`` and ``smoothing``, which add up to 1.
     """
     check_data(data)
     check_state(data.x)

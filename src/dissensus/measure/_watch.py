@@ -71,7 +71,9 @@ def watch(
             data.edge_index)``, with ``edge_weight`` as above.
 
     Returns:
-        A :class:`Trace` with one state for each *call* of a layer: the second call of ``conv`` is named ``conv#2``. Of
+        The ``states`` [n, channels] of the run and their ``names`` (and ``times``, if read from a trajectory); its
+        ``table()`` has all of :func:`summary` for each. There is one for each *call* of a layer: the second call of
+        ``conv`` is named ``conv#2``. Of
         an output with several parts, such as a state and attention weights, the first part with a row for each node is
         kept; an output without one, such as a pooled graph, is left out.
     """

@@ -1,4 +1,4 @@
-"""The learned communication graph and the learned option graph, both right stochastic."""
+"""The learned communication graph and the learned option graph, right stochastic by default."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError, one_of
-from dissensus.graph import Pattern, row_normalize, row_softmax, sddmm
+from dissensus.graph import Pattern
+from dissensus.nn._coders import check_heads
 
 ATTENTIONS = ("scaled_dot", "cosine", "pearson", "exp_kernel")
-NORMALIZERS = ("softmax", "squareplus")
+NORMALIZERS = ("softmax", "squareplus", "symmetric")
 OPTION_ATTENTIONS = ("node", "gram", "identity")
 
 
@@ -39,7 +40,10 @@ class CommunicationAttention(torch.nn.Module):
         heads: number of heads; divides ``attention_channels``.
         attention_channels: width of all keys together.
         kind: the score.
-        normalizer: ``softmax``, or ``squareplus``, :math:`(s + \sqrt{s^2 + 4})/2` divided by its row's sum.
+        normalizer: ``softmax``; ``squareplus``, :math:`(s + \sqrt{s^2 + 4})/2` divided by its row's sum; or
+            ``symmetric``, the geometric mean of the softmax over a row and the softmax over a column,
+            :math:`e^{s_{ik}} / \sqrt{\sum_l e^{s_{il}} \sum_l e^{s_{lk}}}`. Equal scores give
+            :math:`D^{-1/2} A D^{-1/2}`; its spectral norm is at most one.
     """
 
     def __init__(
@@ -48,12 +52,8 @@ class CommunicationAttention(torch.nn.Module):
         super().__init__()
         self.kind = one_of("attention", kind, ATTENTIONS)
         self.normalizer = one_of("normalizer", normalizer, NORMALIZERS)
-        if heads < 1 or attention_channels < 1 or attention_channels % heads:
-            raise InputError(
-                f"heads = {heads} does not divide attention_channels = {attention_channels}: "
-                f"choose attention_channels = {max(heads, 1) * max(1, round(attention_channels / max(heads, 1)))}"
-            )
-        self.heads, self.head_channels = heads, attention_channels // heads
+        check_heads(heads, attention_channels, "attention_channels")
+        self.heads, self.head_channels = int(heads), int(attention_channels // heads)
         self.key = torch.nn.Linear(channels, attention_channels)
         self.query = torch.nn.Linear(channels, attention_channels)
         if kind == "exp_kernel":
@@ -91,44 +91,55 @@ class CommunicationAttention(torch.nn.Module):
     def _dots(self, keys: Tensor, queries: Tensor, pattern: Pattern) -> Tensor:
         # [n, heads, head_channels] twice -> [entries, heads]
         if self.heads == 1 or self.head_channels >= 8:
-            return torch.stack([sddmm(pattern, keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
-        # Narrow heads at full width, the keys of the others zero: faster than to cut them out and fill up registers.
+            return torch.stack([pattern.sddmm(keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
+        # Narrow heads: products at full width with the other heads' keys set to zero are faster than slices.
         own = torch.eye(self.heads, dtype=keys.dtype, device=keys.device).repeat_interleave(self.head_channels, 1)
         each, queries = keys.flatten(1) * own.unsqueeze(1), queries.flatten(1)
-        return torch.stack([sddmm(pattern, each[h], queries) for h in range(self.heads)], 1)
+        return torch.stack([pattern.sddmm(each[h], queries) for h in range(self.heads)], 1)
 
     def forward(self, x: Tensor, pattern: Pattern, weight: Tensor | None = None) -> Tensor:
         """The entries of A_a on the pattern, [entries]; positive edge weights multiply before normalising."""
         scores = self.scores(x, pattern)
         if self.normalizer == "softmax":
-            return row_softmax(pattern, scores, weight).mean(1)
+            return pattern.row_softmax(scores, weight).mean(1)
+        if self.normalizer == "symmetric":
+            return _symmetric_softmax(pattern, scores, weight).mean(1)
         # (s + r)/2 with r = sqrt(s^2 + 4); for negative s its equal 2/(r - s), which cannot cancel to zero
         larger = 0.5 * (scores.abs() + torch.sqrt(scores.square() + 4.0))
         positive = torch.where(scores < 0, 1.0 / larger, larger)
-        return row_normalize(pattern, positive if weight is None else positive * weight.unsqueeze(1)).mean(1)
+        return pattern.row_normalize(positive if weight is None else positive * weight.unsqueeze(1)).mean(1)
+
+
+def _symmetric_softmax(pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
+    """The geometric mean of the softmax over rows and over columns: [entries, heads] -> the same."""
+    rows = pattern.row_softmax(scores, weight)
+    weight_t = None if weight is None else pattern.transposed(weight)
+    columns = pattern.T.transposed(pattern.T.row_softmax(pattern.transposed(scores), weight_t))
+    # The square root has no derivative at zero, which a share reaches by underflow.
+    return (rows * columns).clamp_min(torch.finfo(scores.dtype).tiny).sqrt()
 
 
 class OptionAttention(torch.nn.Module):
-    r"""Multi-head attention between options, averaged over heads; row j says whom option j listens to.
+    r"""Multi-head attention between options, averaged over heads; row j is what option j attends to.
 
     .. math::
         A_o = \operatorname{mean}_h \operatorname{softmax}(K Q^\top / \sqrt{d_k} + \beta I)
 
-    - ``node``, the paper's: keys and queries from an option's n opinions, :math:`K = X^\top W_K`. Ties the model to one
-      graph's node count and node order.
+    - ``node``, the paper's: keys and queries from an option's n opinions, :math:`K = X^\top W_K`. Binds the model to
+      one graph's node count and node order.
     - ``gram``: from the option's row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. Invariant to the order of
-      nodes, and at home on any graph; in a batch each graph has its own.
+      nodes, and defined for any graph; in a batch each graph has its own.
     - ``identity``: :math:`A_o = I`, the sharp limit.
 
-    The learnable bias :math:`\beta` on an option's own score makes the matrix as sharp as the data want: near uniform,
-    only the mean over options is critical; the sharper, the more directions are.
+    The learnable bias :math:`\beta` on an option's own score lets training choose how sharp the matrix is: of a nearly
+    uniform one only the mean over options is critical, of a sharper one more directions are.
 
     Args:
         kind: one of the above.
         channels: number of options o.
         heads: number of heads.
         attention_channels: width of all keys together.
-        own_score: :math:`\beta` at the start; zero leaves it out.
+        own_score: initial :math:`\beta`; zero leaves it out.
         num_nodes: n, for ``node``.
     """
 
@@ -144,7 +155,7 @@ class OptionAttention(torch.nn.Module):
         super().__init__()
         self.kind = one_of("option_attention", kind, OPTION_ATTENTIONS)
         self.initial_own_score, self.num_nodes = own_score, num_nodes
-        self.heads, self.head_channels = heads, attention_channels // heads
+        self.heads, self.head_channels = int(heads), int(attention_channels // heads)
         if kind == "identity":
             return
         if kind == "node" and (num_nodes is None or num_nodes < 1):
@@ -159,7 +170,7 @@ class OptionAttention(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot's weights; the own-score bias as it was given."""
+        """Glorot's weights; the bias at its initial value."""
         if self.kind != "identity":
             torch.nn.init.xavier_uniform_(self.key.weight)
             torch.nn.init.xavier_uniform_(self.query.weight)
@@ -179,6 +190,11 @@ class OptionAttention(torch.nn.Module):
 
     def check(self, n: int, sizes: Sequence[int]) -> None:
         """Refuse a graph of n nodes, or a batch of graphs of these ``sizes``, that ``node`` was not made for."""
+        if self.kind == "node" and type(n) is not int:
+            raise InputError(
+                f"option_attention='node' was made for one graph of {self.num_nodes} nodes: export the model without a "
+                "dynamic number of nodes, or use option_attention='gram'"
+            )
         if self.kind == "node" and (n != self.num_nodes or sizes):
             raise InputError(
                 f"the graph has {n} nodes" + (f" in {len(sizes)} graphs" if sizes else "") + ", but "

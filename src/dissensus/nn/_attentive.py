@@ -1,19 +1,19 @@
-"""What the continuous baselines share: a learned communication graph, fixed along the solution or recomputed."""
+"""The base of the continuous baselines: a learned communication graph, fixed along the solution or recomputed."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from dissensus.graph import Graph, SparseFeatures
 from dissensus.nn._attention import CommunicationAttention
-from dissensus.nn._continuous import Context, ContinuousModel
-from dissensus.solve import AutogradField, Field, evaluate
+from dissensus.nn._continuous import Context, ContinuousModel, ContinuousOptions
+from dissensus.solve import AutogradField, Field
 
-# Where a model's paper and its code differ, the paper's equation is the default.
+# Where a model's paper and its published code differ, the paper's equation is the default.
 EQUATIONS = ("paper", "code")
 
 
@@ -33,25 +33,36 @@ class Gate(torch.nn.Module):
 
 
 def graph_states(communication: CommunicationAttention, graph: Graph, channels: int) -> float:
-    """About how much memory one evaluation with its attention leaves for the derivative, in states [n, channels]."""
+    """Estimated memory of one field evaluation and its attention for autograd, in units of states [n, channels]."""
     edges = 4.0 * communication.heads * graph.pattern.entries
     keys = 4.0 * communication.heads * communication.head_channels * graph.num_nodes
     return 5.0 + (edges + keys) / max(graph.num_nodes * channels, 1)
+
+
+class AttentionOptions(TypedDict, total=False):
+    """Keywords that :class:`AttentiveModel` adds to those of :class:`ContinuousModel`."""
+
+    heads: int
+    attention_channels: int
+    attention: str
+    normalizer: str
+    adaptive: bool
+
+
+class AttentiveOptions(AttentionOptions, ContinuousOptions):
+    """All keywords of :class:`AttentiveModel`."""
 
 
 class AttentiveModel(ContinuousModel):
     """A continuous model on the communication graph that :class:`~dissensus.nn.CommunicationAttention` learns.
 
     Args:
-        in_channels: width of the node features.
-        hidden_channels: width of the state.
-        out_channels: number of classes.
         heads: attention heads; divides ``attention_channels``.
         attention_channels: width of keys and queries.
         attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
-        normalizer: ``softmax`` or ``squareplus``.
-        adaptive: recompute the graph from the state along the solution ("-aa"), rather than once from its start.
-        options: of :class:`ContinuousModel`.
+        normalizer: ``softmax``, ``squareplus`` or ``symmetric``.
+        adaptive: recompute the graph from the state along the solution ("-aa"), rather than once from x(0).
+        in_channels, hidden_channels, out_channels, options: of :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -65,7 +76,7 @@ class AttentiveModel(ContinuousModel):
         attention: str = "scaled_dot",
         normalizer: str = "softmax",
         adaptive: bool = False,
-        **options: Any,
+        **options: Unpack[ContinuousOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, **options)
         self.adaptive = adaptive
@@ -73,7 +84,7 @@ class AttentiveModel(ContinuousModel):
 
     @abstractmethod
     def dynamics(self, x0: Tensor, values: Tensor, context: Context) -> Field:
-        """The field on the graph with the entries ``values`` [entries]; x0 [n, hidden_channels] is the start."""
+        """The field on the graph with the values ``values`` [entries], from the state x0 [n, hidden_channels]."""
 
     def field(self, x0: Tensor, context: Context) -> Field:
         x0 = self.read(self.start(x0))
@@ -81,7 +92,7 @@ class AttentiveModel(ContinuousModel):
             return self.dynamics(x0, self._attend(x0, context), context)
         learned = [p for name, p in self.named_parameters() if not name.startswith(("encoder.", "decoder."))]
         return AutogradField(
-            lambda t, x: evaluate(self.dynamics(x0, self._attend(self.read(x), context), context), t, x),
+            lambda t, x: self.dynamics(x0, self._attend(self.read(x), context), context).differentiable(t, x),
             [*learned, x0],
             pullback_states=graph_states(self.communication, context.graph, self.hidden_channels),
         )

@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dissensus.dynamics import SATURATIONS, Opinion, critical_attention
+from dissensus.dynamics import Opinion, critical_attention
+from dissensus.dynamics import saturation as saturation_named
 from dissensus.errors import InputError, one_of
 from dissensus.graph import SparseFeatures
 from dissensus.nn._attention import CommunicationAttention, OptionAttention
 from dissensus.nn._attentive import graph_states
-from dissensus.nn._continuous import Context, ContinuousModel
-from dissensus.solve import ITERATIONS, AutogradField, Equilibrium, Field, equilibrium, evaluate
+from dissensus.nn._continuous import REWIRING, Context, ContinuousModel
+from dissensus.nn._registry import register
+from dissensus.runtime import exporting
+from dissensus.solve import AutogradField, Equilibrium, Field, equilibrium
 
 DEPTHS = ("time", "equilibrium")
+ITERATIONS = ("anderson", "picard")
+_SOURCE = "Wang et al. 2025, Resolving Oversmoothing with Opinion Dissensus"
 
 
+@register(
+    "bimp",
+    equation="X' = -dX + tanh[u((α-1)X + (A_a+I) X (A_o+I)ᵀ)] + X(0)",
+    source=_SOURCE,
+    tables="homophilic, heterophilic, large, depth, energy, nonlinearity, runtime",
+)
+@register(
+    "bimp-aa",
+    equation="BIMP with A_a(X), A_o(X) recomputed along the solution",
+    source=_SOURCE,
+    tables="homophilic, heterophilic, depth",
+    options={"adaptive": True},
+)
+@register(
+    "bimp-aa-rw",
+    equation="BIMP-aa on the rewired graph",
+    source=f"{_SOURCE}; {REWIRING}",
+    tables="homophilic, heterophilic, depth",
+    options={"adaptive": True, "rewire": True},
+)
 class BIMP(ContinuousModel):
     r"""The behaviour-inspired message passing network of `"Resolving Oversmoothing with Opinion Dissensus"
     <https://arxiv.org/abs/2501.19089>`_ (Wang et al., 2025).
@@ -28,10 +54,18 @@ class BIMP(ContinuousModel):
         u = r u^*,\; u^* = \frac{d}{\alpha + 3}
 
     Nodes are agents, channels are options. The communication graph :math:`A_a` and the option graph :math:`A_o` are
-    learned and right stochastic, so with r = 1 the attention u sits exactly at the bifurcation point: the equilibrium
-    is unique, opinions do not agree unless their inputs do, and one Euler step of at most 1/d never expands a
-    perturbation (in the sup-norm). With r < 1 solutions approach the equilibrium at the rate :math:`d (1 - r)` at
-    least, and r is the factor by which each step of Picard's iteration shrinks the distance at least.
+    learned and right stochastic, so with r = 1 the attention u is exactly at the bifurcation point: the equilibrium is
+    unique, opinions do not agree unless their inputs do, and one Euler step of size at most 1/d never expands a
+    perturbation (in the sup-norm). With r < 1 solutions converge to the equilibrium at a rate of at least
+    :math:`d (1 - r)`, and each Picard iteration reduces the distance at least by the factor r.
+
+    Where features are missing at most nodes, three options make these nodes listen to distant ones: without
+    ``encoder_bias`` they have no input of their own; ``normalizer="symmetric"`` is the symmetrically normalised graph
+    (spectral norm at most one, so that opinions still vanish below the same :math:`u^*`), in which hubs speak more
+    quietly; and r of at least 1 lets opinions travel. At distance l on a long path the opinion that one node's input
+    brings about is :math:`\sqrt{6/(\alpha + 3)}/l` at r = 1, however strong the input; at r < 1 it fades as
+    :math:`e^{-\kappa l}` with :math:`\cosh \kappa = ((\alpha + 3)/r - \alpha - 1)/2`; at r > 1 it grows on the way
+    until the saturation bounds it.
 
     Args:
         in_channels: width of the node features.
@@ -40,25 +74,39 @@ class BIMP(ContinuousModel):
         heads: attention heads of both graphs; divides ``attention_channels``.
         attention_channels: width of keys and queries.
         attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
-        normalizer: ``softmax`` or ``squareplus``.
+        normalizer: ``softmax``, ``squareplus`` or ``symmetric``.
         option_attention: ``gram`` (any graph), ``node`` (the paper's; one graph, needs ``num_nodes``) or ``identity``.
-        own_score: start of the learnable bias on an option's own score; large makes :math:`A_o` sharp. Zero: no bias,
-            as in the paper.
+        own_score: initial value of the learnable bias on an option's own score; a large one makes :math:`A_o` sharp.
+            Zero: no bias, as in the paper.
         num_nodes: node count, for ``node``.
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`; above 1 it also sharpens (heterophilic graphs).
         attention_ratio: r > 0; at most 1 with ``depth="equilibrium"``, above 1 the equilibrium is no longer unique.
-        saturation: ``tanh``, or another of :data:`dissensus.dynamics.SATURATIONS`.
-        adaptive: recompute both graphs from X(t) along the solution ("-aa"); with ``depth="time"`` alone.
-        detach_source: no gradient through the input X(0) on the right-hand side. It regularises at moderate depth, and
-            gives up what keeps gradients alive at great depth.
-        depth: what is decoded: ``time``, the state at T; or ``equilibrium``, where the opinions settle (see
-            :meth:`equilibrium`), which is infinite depth at the memory of one state. The transient, up to T by default,
-            is still what :meth:`integrate` and :meth:`trajectory` give.
-        iteration: how the equilibrium is found: ``anderson``, or ``picard``, which is Euler's method with step 1/d.
-        tol: largest residual of the equilibrium, and of the adjoint equation behind its gradient.
-        max_iter: largest number of iterations of each; more raise an error.
-        options: of :class:`ContinuousModel`: time T, the solver and its gradient, encoder, decoder, dropouts, rewiring.
+        saturation: ``tanh``, or another that :func:`dissensus.dynamics.saturation` knows.
+        adaptive: recompute both graphs from X(t) along the solution ("-aa"); only with ``depth="time"``.
+        detach_source: no gradient through the input X(0) on the right-hand side. It regularises at moderate depth, but
+            gradients then vanish at great depth.
+        depth: the state that is decoded: ``time``, the state at T; or ``equilibrium``, the limit (see
+            :meth:`equilibrium`), which is infinite depth in the memory of one state. :meth:`integrate` and
+            :meth:`trajectory` still give the transient, up to T by default.
+        iteration: solver of the equilibrium: ``anderson``, or ``picard``, which is Euler's method with step 1/d.
+        tol: largest residual of the equilibrium, and of the adjoint equation of its gradient.
+        max_iter: largest number of iterations of each; an error if they do not suffice.
+        time: T, the end of the integration.
+        method: the solver, by name (see :func:`dissensus.solve.solve`).
+        step_size: of the fixed-step methods.
+        rtol: relative tolerance of the adaptive methods.
+        atol: absolute tolerance of the adaptive methods.
+        gradient: ``discrete``, ``autograd`` or ``adjoint``.
+        adjoint_method: solver of the continuous adjoint; None takes ``method``.
+        adjoint_step_size: its step; None takes ``step_size``.
+        encoder: ``linear``, or ``mlp`` with two residual layers.
+        encoder_bias: whether the encoder's linear map has a bias; without, nodes whose features are missing (all zero)
+            have no input: they listen only.
+        decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
+        dropout: before the decoder, and within residual layers.
+        input_dropout: on the features.
+        normalize_features, self_loops, rewire, rewire_neighbors, rewire_restart: see :class:`ContinuousModel`.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -91,21 +139,77 @@ class BIMP(ContinuousModel):
         iteration: str = "anderson",
         tol: float = 1e-5,
         max_iter: int = 1000,
-        **options: Any,
+        time: float = 8.0,
+        method: str = "dopri5",
+        step_size: float = 1.0,
+        rtol: float = 1e-3,
+        atol: float = 1e-3,
+        gradient: str = "discrete",
+        adjoint_method: str | None = None,
+        adjoint_step_size: float | None = None,
+        encoder: str = "linear",
+        encoder_bias: bool = True,
+        decoder: str = "linear",
+        dropout: float = 0.3,
+        input_dropout: float = 0.5,
+        normalize_features: bool | str = False,
+        self_loops: bool = True,
+        rewire: bool = False,
+        rewire_neighbors: int = 64,
+        rewire_restart: float = 0.05,
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **options)
+        super().__init__(
+            in_channels,
+            hidden_channels,
+            out_channels,
+            time=time,
+            method=method,
+            step_size=step_size,
+            rtol=rtol,
+            atol=atol,
+            gradient=gradient,
+            adjoint_method=adjoint_method,
+            adjoint_step_size=adjoint_step_size,
+            encoder=encoder,
+            encoder_bias=encoder_bias,
+            decoder=decoder,
+            dropout=dropout,
+            input_dropout=input_dropout,
+            normalize_features=normalize_features,
+            self_loops=self_loops,
+            rewire=rewire,
+            rewire_neighbors=rewire_neighbors,
+            rewire_restart=rewire_restart,
+        )
         self.depth, self.iteration = one_of("depth", depth, DEPTHS), one_of("iteration", iteration, ITERATIONS)
         self.tol, self.max_iter = tol, max_iter
         _check_depth(depth, adaptive, attention_ratio, tol, max_iter)
         self.damping, self.self_reinforcement = float(damping), float(self_reinforcement)
         critical = critical_attention(None, None, self.damping, self.self_reinforcement)
         self.attention_strength = attention_ratio * critical
-        self.saturation = one_of("saturation", saturation, SATURATIONS)
+        saturation_named(saturation)  # known, or an error that says what is
+        self.saturation = saturation
         self.adaptive, self.detach_source = adaptive, detach_source
         self.communication = CommunicationAttention(hidden_channels, heads, attention_channels, attention, normalizer)
         self.options = OptionAttention(
             option_attention, hidden_channels, heads, attention_channels, own_score, num_nodes
         )
+
+    @property
+    def has_solver_time(self) -> bool:
+        """Whether the scores are read at a solver time: not at the equilibrium."""
+        return self.depth == "time"
+
+    @property
+    def bound_nodes(self) -> int | None:
+        """The node count of the one graph that ``option_attention="node"`` can run on; None: any graph."""
+        return self.options.num_nodes if self.options.kind == "node" else None
+
+    @classmethod
+    def complete(cls, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
+        """``options`` with ``num_nodes`` added where ``option_attention="node"`` needs it."""
+        bound = options.get("option_attention") == "node"
+        return {"num_nodes": num_nodes, **options} if bound else dict(options)
 
     def field(self, x0: Tensor, context: Context) -> Field:
         source = x0.detach() if self.detach_source else x0
@@ -113,7 +217,7 @@ class BIMP(ContinuousModel):
             return self._opinion(x0, source, context)
         learned = [*self.communication.parameters(), *self.options.parameters(), source]
         return AutogradField(
-            lambda t, x: evaluate(self._opinion(x, source, context), t, x),
+            lambda t, x: self._opinion(x, source, context).differentiable(t, x),
             learned,
             euler_limit=1.0 / self.damping,
             pullback_states=graph_states(self.communication, context.graph, self.hidden_channels),
@@ -141,15 +245,21 @@ class BIMP(ContinuousModel):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Equilibrium:
-        r"""Where the opinions settle: the fixed point of :math:`X = (S[..] + X(0))/d`, from the encoded features.
+        r"""The limit of the opinions: the fixed point of :math:`X = (S[..] + X(0))/d`, from the encoded features.
 
-        Its gradient is that of the implicit function, so memory does not depend on the number of iterations.
+        The gradient comes from the implicit function theorem, so memory does not depend on the number of iterations.
 
         Returns:
             :class:`dissensus.solve.Equilibrium`: state [n, hidden_channels], residual, iterations, stats.
         """
         if self.adaptive:
             raise _not_adaptive()
+        if exporting():
+            raise InputError(
+                "torch.export cannot trace depth='equilibrium', whose number of iterations depends on the graph: use "
+                "a model with depth='time', method='euler', step_size=1/damping and a long time, whose steps are those "
+                "of Picard's iteration"
+            )
         with self.full_precision():
             field, start = self.problem(x, edge_index, edge_weight, batch)
             return equilibrium(field, start, tol=self.tol, max_iter=self.max_iter, method=self.iteration)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dissensus.errors import InputError, one_of
-from dissensus.graph import SparseFeatures, dropout
+from dissensus.graph import SparseFeatures
+from dissensus.kernels import dropout
 
 ENCODERS = ("linear", "mlp")
 DECODERS = ("linear", "relu", "mlp")
@@ -29,11 +31,13 @@ class Residual(torch.nn.Module):
 class Encoder(torch.nn.Module):
     """Input dropout, a linear map, and for ``mlp`` two residual layers: [n, in] -> [n, out]."""
 
-    def __init__(self, in_channels: int, out_channels: int, kind: str, input_dropout: float, dropout: float) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, kind: str, input_dropout: float, dropout: float, bias: bool = True
+    ) -> None:
         super().__init__()
         one_of("encoder", kind, ENCODERS)
         self.input_dropout = input_dropout
-        self.linear = torch.nn.Linear(in_channels, out_channels)
+        self.linear = torch.nn.Linear(in_channels, out_channels, bias=bias)
         self.residual = Residual(out_channels, dropout) if kind == "mlp" else None
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
@@ -66,8 +70,18 @@ class Decoder(torch.nn.Module):
 def check_sizes(**sizes: int) -> None:
     """Refuse channel counts below one."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, int | np.integer) or size < 1:
             raise InputError(f"{name} is {size!r}: it must be a whole number of at least 1")
+
+
+def check_heads(heads: int, channels: int, name: str = "hidden_channels") -> None:
+    """Refuse attention heads that do not divide the channels."""
+    check_sizes(heads=heads, **{name: channels})
+    if channels % heads:
+        raise InputError(
+            f"heads = {heads} does not divide {name} = {channels}: choose {name} = "
+            f"{heads * max(1, round(channels / heads))}"
+        )
 
 
 def check_dropout(**rates: float) -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
-from dissensus.errors import InputError
-from dissensus.graph import Graph, SparseFeatures, build, check_normalize, check_rewiring, rewire
+from dissensus.errors import InputError, one_of
+from dissensus.graph import Graph, SparseFeatures, build, check_normalize, rewire
 from dissensus.nn._coders import Decoder, Encoder, check_dropout, check_sizes
 from dissensus.nn._model import Model, quarters
-from dissensus.solve import Adjoint, Field, Solution, check_options, has_fixed_steps, solve
+from dissensus.runtime import exporting
+from dissensus.solve import Adjoint, Autograd, Discrete, Field, Solution, solve, solver_named
+
+GRADIENTS = ("discrete", "autograd", "adjoint")
+
+# Cited by the models with rewire=True.
+REWIRING = "with graph diffusion, Gasteiger et al. 2019, Diffusion Improves Graph Learning"
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,43 @@ class Context:
     sizes: tuple[int, ...]
 
 
+class StepOptions(TypedDict, total=False):
+    """Keywords of :class:`ContinuousModel`: the solver and its steps."""
+
+    time: float
+    method: str
+    step_size: float
+
+
+class FurtherOptions(TypedDict, total=False):
+    """Keywords of :class:`ContinuousModel`: all others."""
+
+    rtol: float
+    atol: float
+    gradient: str
+    adjoint_method: str | None
+    adjoint_step_size: float | None
+    encoder: str
+    encoder_bias: bool
+    decoder: str
+    dropout: float
+    input_dropout: float
+    normalize_features: bool | str
+    self_loops: bool
+    rewire: bool
+    rewire_neighbors: int
+    rewire_restart: float
+
+
+class ContinuousOptions(StepOptions, FurtherOptions):
+    """All keywords of :class:`ContinuousModel`."""
+
+
 class ContinuousModel(Model):
     """A model whose depth is time: ``decode(x(T))`` with ``dx/dt = field(x)`` and ``x(0) = encode(features)``.
 
-    A subclass says what the field is; everything else, the solver and its gradients included, is shared, so that a
-    comparison of two models compares their dynamics.
+    A subclass defines the field. Everything else is shared, the solver and its gradients included, so that comparing
+    two models compares their dynamics.
 
     Args:
         in_channels: width of the node features.
@@ -53,21 +91,31 @@ class ContinuousModel(Model):
         adjoint_method: solver of the continuous adjoint; None takes ``method``.
         adjoint_step_size: its step; None takes ``step_size``.
         encoder: ``linear``, or ``mlp`` with two residual layers.
+        encoder_bias: whether the encoder's linear map has a bias. Without, a linear encoder gives a node whose features
+            are all zero (missing) the state zero, so that it listens and adds nothing of its own.
         decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
         dropout: before the decoder, and within residual layers.
         input_dropout: on the features.
-        normalize_features: every node's features at Euclidean norm one, for bags of words: True divides by the norm,
-            ``"hellinger"`` takes the root of their shares (see :func:`dissensus.graph.features`).
-        self_loops: every node listens to itself. Without, only nodes that listen to nobody do.
-        rewire: run on the graph's diffusion in place of the graph ("-rw"; see :func:`dissensus.graph.rewire`): its
-            weights multiply the attention before it is normalised.
-        rewire_neighbors: entries that a node keeps.
+        normalize_features: scale each node's features to Euclidean norm one, for bags of words: True divides by the
+            norm, ``"hellinger"`` takes the square root of their shares (see :func:`dissensus.graph.features`).
+        self_loops: add a self-loop to every node; False adds one only to nodes without incoming edges.
+        rewire: run on the graph's diffusion instead of the graph ("-rw"; see :func:`dissensus.graph.rewire`); its
+            weights multiply the attention before normalisation.
+        rewire_neighbors: number of entries kept for each node.
         rewire_restart: restart probability of the diffusion.
 
+    Shapes:
+        node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
+
     Attributes:
-        mesh: the ends of the steps that ``dopri5`` tries first, learned from the last pass in training that a gradient
-            went back through; empty before, and for the other methods. It is saved with the parameters.
+        mesh: the ends of the steps that ``dopri5`` tries first, so that it need not search for its steps in every
+            pass. Like the running statistics of batch normalisation, it is updated by a forward pass in training mode
+            (one that records a gradient), only read in evaluation mode, and saved with the parameters. So two training
+            passes over the same input agree up to the solver's tolerance, two evaluations exactly. Empty before the
+            first training pass, and for the other methods.
     """
+
+    continuous = True
 
     def __init__(
         self,
@@ -84,6 +132,7 @@ class ContinuousModel(Model):
         adjoint_method: str | None = None,
         adjoint_step_size: float | None = None,
         encoder: str = "linear",
+        encoder_bias: bool = True,
         decoder: str = "linear",
         dropout: float = 0.3,
         input_dropout: float = 0.5,
@@ -95,20 +144,26 @@ class ContinuousModel(Model):
     ) -> None:
         super().__init__()
         check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
+        check_sizes(rewire_neighbors=rewire_neighbors)
+        if not 0.0 < rewire_restart < 1.0:
+            raise InputError(f"rewire_restart is {rewire_restart}: it must be between 0 and 1, such as 0.05")
         check_dropout(dropout=dropout, input_dropout=input_dropout)
         check_normalize(normalize_features)
-        self.adjoint = Adjoint(adjoint_method, adjoint_step_size)
-        check_options(time, method, step_size, rtol, atol, gradient, self.adjoint)
+        if not (math.isfinite(time) and time > 0):
+            raise InputError(f"the time is {time}: it must be positive and finite")
+        solver_named(method, step_size, rtol, atol)
+        one_of("gradient", gradient, GRADIENTS)
+        if adjoint_method is not None or adjoint_step_size is not None:
+            own_step = step_size if adjoint_step_size is None else adjoint_step_size
+            solver_named(adjoint_method or method, own_step, rtol, atol)
+        self.adjoint_method, self.adjoint_step_size = adjoint_method, adjoint_step_size
         self.in_channels, self.hidden_channels, self.out_channels = in_channels, hidden_channels, out_channels
         self.time, self.step_size, self.rtol, self.atol = time, step_size, rtol, atol
         self.method, self.gradient = method, gradient
         self.normalize_features, self.self_loops = normalize_features, self_loops
-        check_rewiring(rewire_neighbors, rewire_restart)
         self.rewiring = {"neighbors": rewire_neighbors, "restart": rewire_restart} if rewire else None
-        self.encoder = Encoder(in_channels, hidden_channels, encoder, input_dropout, dropout)
+        self.encoder = Encoder(in_channels, hidden_channels, encoder, input_dropout, dropout, encoder_bias)
         self.decoder = Decoder(hidden_channels, out_channels, decoder, dropout)
-        # Where the solver steps, learned from the last pass that a gradient went back through in training. Like the
-        # parameters it is saved and, until the next gradient, kept: a result does not depend on what was asked before.
         self.mesh: tuple[float, ...] = ()
 
     def reset_parameters(self) -> None:
@@ -138,17 +193,17 @@ class ContinuousModel(Model):
     def problem(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
     ) -> tuple[Field, Tensor]:
-        """The field and the initial state that features and graph give."""
+        """The field and the initial state for these features and this graph."""
         x = self.check_features(x)
         context = self.context(x.shape[0], edge_index, edge_weight, batch)
         x0 = self.encoder(x)
         return self.field(x0, context), self.start(x0)
 
-    def full_precision(self) -> torch.autocast:
-        """Autocast off: sparse products and the error control of solvers need the model's own precision."""
+    def full_precision(self) -> AbstractContextManager[Any]:
+        """Autocast switched off: sparse products and step-size control need the model's own precision."""
         return torch.autocast(self.decoder.linear.weight.device.type, enabled=False)
 
-    # Sparse products and step-size control are not for tracing; what remains is the decoder.
+    # Sparse products and step-size control cannot be traced; torch.compile is left the decoder.
     @torch.compiler.disable
     def integrate(
         self,
@@ -158,31 +213,21 @@ class ContinuousModel(Model):
         batch: Tensor | None = None,
         *,
         time: float | None = None,
+        memory: int = 2**29,
         **options: Any,
     ) -> Solution:
         """Encode and solve up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
         with self.full_precision():
             field, start = self.problem(x, edge_index, edge_weight, batch)
-            solution = solve(
-                field,
-                start,
-                self.time if time is None else time,
-                self.method,
-                step_size=self.step_size,
-                rtol=self.rtol,
-                atol=self.atol,
-                gradient=self.gradient,
-                adjoint=self.adjoint,
-                mesh=self.mesh,
-                **options,
-            )
-        if self.training and solution.state.requires_grad:
-            solution.state.register_hook(partial(self._learn_mesh, solution.mesh))
-        return solution
+            end = self.time if time is None else time
+            solver = solver_named(self.method, self.step_size, self.rtol, self.atol)
+            return solve(field, start, end, solver, self._gradient(memory), mesh=self.mesh, **options)
 
-    def _learn_mesh(self, mesh: tuple[float, ...], grad: Tensor) -> None:
-        # Rounded as it will be saved.
-        self.mesh = tuple(self.decoder.linear.weight.new_tensor(mesh).tolist())
+    def _gradient(self, memory: int) -> Discrete | Autograd | Adjoint:
+        if self.gradient == "adjoint":
+            method, step_size = self.adjoint_method or self.method, self.adjoint_step_size or self.step_size
+            return Adjoint(solver_named(method, step_size, self.rtol, self.atol))
+        return Discrete(memory) if self.gradient == "discrete" else Autograd()
 
     def forward(
         self,
@@ -207,8 +252,12 @@ class ContinuousModel(Model):
     def final(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
     ) -> Tensor:
-        """The state whose readout is decoded: x(T)."""
-        return self.integrate(x, edge_index, edge_weight, batch).state
+        """The state whose readout is decoded, x(T); in training mode it updates ``mesh``."""
+        solution = self.integrate(x, edge_index, edge_weight, batch)
+        if self.training and solution.state.requires_grad:
+            # Rounded as it will be saved, so that a loaded model takes the same steps.
+            self.mesh = tuple(self.decoder.linear.weight.new_tensor(solution.mesh).tolist())
+        return solution.state
 
     def trajectory(
         self,
@@ -232,9 +281,9 @@ class ContinuousModel(Model):
     @property
     def milestones(self) -> tuple[float, ...]:
         """Times from 0 to T, a quarter of T apart; of a fixed-step method the nearest ends of its steps."""
-        if not has_fixed_steps(self.method):
+        if not solver_named(self.method).fixed:
             return tuple(self.time * k / 4 for k in range(5))
-        # Stopping elsewhere would cut a step in two, and so change where the model ends.
+        # Stopping elsewhere would cut a step in two and change the final state.
         *before, _ = quarters(math.ceil(self.time / self.step_size - 1e-9))
         return *(self.step_size * k for k in before), self.time
 
@@ -249,10 +298,10 @@ class ContinuousModel(Model):
 
 
 def checked_weight(edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Positive edge weights in the model's precision, or an error that says what is wrong."""
+    """Positive edge weights in the model's precision; anything else is refused."""
     if not isinstance(edge_weight, Tensor) or not edge_weight.is_floating_point():
-        return edge_weight  # of another type: the graph refuses it, and says why
-    if not bool((torch.isfinite(edge_weight) & (edge_weight > 0)).all()):
+        return edge_weight  # Graph.values refuses any other type
+    if not exporting() and not bool((torch.isfinite(edge_weight) & (edge_weight > 0)).all()):
         raise InputError("edge_weight must be positive and finite: drop the edges whose weight is not")
     return edge_weight.to(dtype)
 
@@ -264,8 +313,8 @@ def sizes_of(batch: Tensor | None, n: int) -> tuple[int, ...]:
     whole = isinstance(batch, Tensor) and batch.dtype in (torch.int64, torch.int32) and batch.shape == (n,)
     if not whole or bool((batch[1:] < batch[:-1]).any()) or bool((batch[:1] < 0).any()):
         raise InputError(
-            f"batch must hold the graph of each of the {n} nodes, whole numbers in ascending order from 0, as PyG's "
-            "Batch does"
+            f"batch must hold the graph index of each of the {n} nodes, whole numbers in ascending order from 0: give "
+            "the batch attribute of a PyG Batch"
         )
     sizes = torch.bincount(batch).tolist()
     return tuple(sizes) if len(sizes) > 1 else ()

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from dissensus.dynamics import ReactionDiffusion
-from dissensus.nn._attentive import AttentiveModel, Gate
-from dissensus.nn._continuous import Context
+from dissensus.nn._attentive import AttentiveModel, AttentiveOptions, Gate
+from dissensus.nn._continuous import REWIRING, Context
+from dissensus.nn._registry import register
 from dissensus.solve import Field
 
+_SOURCE = "Chamberlain et al. 2021, GRAND: Graph Neural Diffusion"
 
+
+@register(
+    "grand-l",
+    equation="X' = (A - I)X, optionally σ(a)(A - I)X + bX(0)",
+    source=_SOURCE,
+    tables="homophilic, heterophilic, large, depth, energy, runtime",
+)
+@register(
+    "grand-aa",
+    equation="X' = (A(X) - I)X, recomputed along the solution",
+    source=_SOURCE,
+    tables="homophilic, heterophilic, depth",
+    options={"adaptive": True},
+)
+@register(
+    "grand-aa-rw",
+    equation="GRAND-aa on the rewired graph",
+    source=f"{_SOURCE}; {REWIRING}",
+    tables="homophilic, heterophilic, depth",
+    options={"adaptive": True, "rewire": True},
+)
 class GRAND(AttentiveModel):
     r"""Graph neural diffusion, `"GRAND: Graph Neural Diffusion" <https://arxiv.org/abs/2106.10934>`_ (Chamberlain et
     al., 2021).
@@ -21,20 +44,14 @@ class GRAND(AttentiveModel):
         \dot X = s\,(A - I)\,X + b\,X(0), \qquad s = 1,\; b = 0
 
     with the attention A computed once (GRAND-l), or along the solution with ``adaptive`` (GRAND-nl, "-aa"). The factors
-    are those of the paper; its code has :math:`s = \sigma(a)` (``learn_time_scale``) and, for some datasets, a
-    learnable b that starts at 0 (``source``), through which no gradient reaches X(0) (``detach_source``).
+    are those of the paper; the published code has :math:`s = \sigma(a)` (``learn_time_scale``) and, for some
+    datasets, a learnable b that starts at 0 (``source``), through which no gradient reaches X(0) (``detach_source``).
 
     Args:
-        in_channels: width of the node features.
-        hidden_channels: width of the state.
-        out_channels: number of classes.
         source: add b X(0), with b learnable.
         detach_source: no gradient through X(0) in the source.
         learn_time_scale: s = sigmoid(a) with a learnable, 1/2 at the start.
-        options: of :class:`AttentiveModel` and :class:`ContinuousModel`.
-
-    Shapes:
-        node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
+        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -46,7 +63,7 @@ class GRAND(AttentiveModel):
         source: bool = False,
         detach_source: bool = False,
         learn_time_scale: bool = False,
-        **options: Any,
+        **options: Unpack[AttentiveOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, **options)
         self.detach_source = detach_source

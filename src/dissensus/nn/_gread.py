@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from torch import Tensor
 
 from dissensus.dynamics import ReactionDiffusion
 from dissensus.errors import one_of
-from dissensus.nn._attentive import EQUATIONS, AttentiveModel, Gate
-from dissensus.nn._continuous import Context
+from dissensus.nn._attentive import EQUATIONS, AttentionOptions, AttentiveModel, Gate
+from dissensus.nn._continuous import Context, FurtherOptions
+from dissensus.nn._registry import register
 from dissensus.solve import Field
 
 REACTIONS = ("f", "fb")
 
 
+_SOURCE = "Choi et al. 2023, GREAD: Graph Neural Reaction-Diffusion Networks"
+
+
+class _Options(AttentionOptions, FurtherOptions):
+    pass
+
+
+@register(
+    "gread-f",
+    equation="X' = σ(a)(A - I)X + σ(b) X(1 - X)",
+    source=_SOURCE,
+    tables="theory",
+    options={"reaction": "f"},
+)
+@register(
+    "gread-fb",
+    equation="X' = σ(a)(A - I)X + σ(b)((I - A)X + X)",
+    source=_SOURCE,
+    tables="theory",
+    options={"reaction": "fb"},
+)
 class GREAD(AttentiveModel):
     r"""Graph neural reaction-diffusion, `"GREAD: Graph Neural Reaction-Diffusion Networks"
     <https://arxiv.org/abs/2211.14208>`_ (Choi et al., 2023).
@@ -25,25 +47,20 @@ class GREAD(AttentiveModel):
     with Fisher's reaction :math:`r(X) = X \odot (1 - X)` for ``f``, and the filter bank :math:`r(X) = L X + X` for
     ``fb`` (FB*), so that :math:`\dot X = (\alpha - \beta)\, A X + (2\beta - \alpha)\, X`.
 
-    The code adds A X where the paper subtracts it in FB*, :math:`r(X) = 2 X + A X`; ``equation="code"`` gives that.
+    The published code adds A X where the paper subtracts it in FB*, :math:`r(X) = 2 X + A X`; ``equation="code"`` does
+    the same.
 
-    Entries of X below zero run away to minus infinity in finite time under ``f``, and ``fb`` grows as
+    Under ``f`` negative entries of X diverge to minus infinity in finite time, and ``fb`` grows as
     :math:`\mathrm{e}^{\beta t}`: keep ``time`` short.
 
     Args:
-        in_channels: width of the node features.
-        hidden_channels: width of the state.
-        out_channels: number of classes.
         reaction: ``f`` or ``fb``.
         equation: ``paper``, or ``code``; they differ for ``fb``.
-        learn_time_scale: learn :math:`\alpha`; without, it is 1.
-        time: T.
-        method: solver. Euler's by default: an adaptive one follows runaway entries until it gives up.
-        step_size: of fixed-step methods.
-        options: of :class:`AttentiveModel` and :class:`ContinuousModel`.
-
-    Shapes:
-        node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
+        learn_time_scale: learn :math:`\alpha`; otherwise it is 1.
+        time: T, the end of the integration.
+        method: the solver; Euler's method by default, as an adaptive one fails on diverging entries.
+        step_size: of the fixed-step methods.
+        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -58,7 +75,7 @@ class GREAD(AttentiveModel):
         time: float = 1.0,
         method: str = "euler",
         step_size: float = 0.25,
-        **options: Any,
+        **options: Unpack[_Options],
     ) -> None:
         super().__init__(
             in_channels, hidden_channels, out_channels, time=time, method=method, step_size=step_size, **options

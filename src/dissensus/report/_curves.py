@@ -1,14 +1,13 @@
-"""Line charts: the data once, drawn as inline SVG for the page and by matplotlib for print."""
+"""Line charts: the data once, drawn by matplotlib for print and by the script of a page."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from sys import float_info
-from typing import Literal
+from typing import Any
 
 from dissensus.errors import InputError
-from dissensus.report._axis import Axis, linear_axis, log_axis
 
 
 @dataclass
@@ -43,8 +42,8 @@ class Series:
 class Curves:
     """Several :class:`Series` on common axes.
 
-    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. ``html`` is made by
-    :class:`Page`; :meth:`save` writes files for print.
+    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. :meth:`save` writes files for
+    print, which needs matplotlib (the extra ``plot``); a :class:`Page` draws the chart by itself.
     """
 
     series: Sequence[Series]
@@ -75,46 +74,50 @@ class Curves:
             self._drawn(line, index) and isfinite(low) and isfinite(high) for index, (low, high) in enumerate(ends)
         )
 
-    def axes(self, x_count: int, y_count: int) -> tuple[Axis, Axis]:
-        """The axes with about so many ticks; bands are inside the domain."""
-        xs, ys = [], []
-        for line in self.series:
-            for run in self.runs(line):
-                xs += [line.x[index] for index in run]
-                ys += [line.y[index] for index in run]
-            for run in self.bands(line):
-                ends = [end[index] for end in (line.low, line.high) if end is not None for index in run]
-                ys += [end for end in ends if _visible(end, self.y_log)]
-        x = log_axis(xs, x_count) if self.x_log else linear_axis(xs, x_count, whole=False)
-        y = log_axis(ys, y_count) if self.y_log else linear_axis(ys, y_count, whole=True)
-        return x, y
-
     def save(self, stem: str | Path) -> tuple[Path, Path]:
-        """Write ``stem.png`` (300 dots an inch) and ``stem.svg`` with matplotlib; equal data give equal files."""
+        """Write ``stem.png`` (300 dots per inch) and ``stem.svg``; equal data give equal files."""
         from dissensus.report._figure import save
 
         return save(self, Path(stem))
+
+    def chart(self) -> dict[str, Any]:
+        """The chart as a page's script reads it (web/chart.js): plain data, with null for what is not a number."""
+        return {
+            "title": self.title,
+            "describe": self.describe(),
+            "xLabel": self.x_label,
+            "yLabel": self.y_label,
+            "xLog": self.x_log,
+            "yLog": self.y_log,
+            "lines": [
+                {
+                    "name": line.name,
+                    "x": _numbers(line.x),
+                    "y": _numbers(line.y),
+                    "low": line.low and _numbers(line.low),
+                    "high": line.high and _numbers(line.high),
+                    "dashed": line.dashed,
+                    "markers": 3 if len(line.x) <= 24 else 0,
+                }
+                for line in self.series
+            ],
+        }
+
+    def describe(self) -> str:
+        """The chart in one sentence, for readers who cannot see it."""
+        axes = f"{self.y_label or 'y'} over {self.x_label or 'x'}"
+        return f"{self.title or 'Line chart'}: {axes}; {', '.join(self.names)}"
 
     def _drawn(self, line: Series, index: int) -> bool:
         return _visible(line.x[index], self.x_log) and _visible(line.y[index], self.y_log)
 
 
-Shape = Literal["circle", "square", "up", "diamond", "down", "cross", "plus", "star"]
-SHAPES: tuple[Shape, ...] = ("circle", "square", "up", "diamond", "down", "cross", "plus", "star")
-
-
-def look(index: int) -> tuple[int, Shape]:
-    """Colour and marker of the ``index``-th name: the pairs repeat only after 64 names."""
-    return index % len(SHAPES), SHAPES[(index + index // len(SHAPES)) % len(SHAPES)]
-
-
-def marked(run: Sequence[int], most: int = 24) -> Sequence[int]:
-    """The points of a run that carry a marker: all of a short run, an even selection of a long one."""
-    return run if len(run) <= most else run[:: max(1, len(run) // 8)]
-
-
 def _floats(values: Iterable[float]) -> list[float]:
     return [float(value) for value in values]
+
+
+def _numbers(values: Sequence[float]) -> list[float | None]:
+    return [value if isfinite(value) else None for value in values]
 
 
 def _visible(value: float, log: bool) -> bool:

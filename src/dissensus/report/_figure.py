@@ -1,17 +1,20 @@
-"""Curves by matplotlib, for print."""
+"""Curves drawn by matplotlib, as files for print."""
 
-from math import log10
+from collections.abc import Sequence
+from math import log2, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dissensus.errors import missing_extra
-from dissensus.report._curves import SHAPES, look, marked
+from dissensus.report._number import power
 from dissensus.report._theme import LIGHT, series_colours
 
 if TYPE_CHECKING:
-    from dissensus.report._curves import Curves
+    from matplotlib.figure import Figure
 
-_MARKERS = dict(zip(SHAPES, ("o", "s", "^", "D", "v", "X", "P", "*"), strict=True))
+    from dissensus.report._curves import Curves, Series
+
+MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 _STYLE: Any = {
     "font.size": 9,
     "font.family": "sans-serif",
@@ -29,71 +32,111 @@ _STYLE: Any = {
 
 def save(curves: "Curves", stem: Path) -> tuple[Path, Path]:
     """Draw ``curves`` and write ``stem.png`` and ``stem.svg``."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot") from error
-
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(5.6, 3.5), layout="constrained")
-        _draw(curves, figure.subplots())
+    with _style():
+        figure = _figure(curves)
+        figure.axes[0].set_title(curves.title, loc="left")
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
         figure.savefig(png, dpi=300, metadata={"Software": None})
         figure.savefig(svg, metadata={"Date": None})
     return png, svg
 
 
-def _draw(curves: "Curves", ax: Any) -> None:
-    x, y = curves.axes(x_count=7, y_count=6)
-    for axis, scale, limits, put in (
-        (x, ax.set_xscale, ax.set_xlim, ax.set_xticks),
-        (y, ax.set_yscale, ax.set_ylim, ax.set_yticks),
-    ):
-        scale("log" if axis.log else "linear")
-        limits(*_margin(axis.low, axis.high, axis.log))
-        put([value for value, _ in axis.ticks], [label for _, label in axis.ticks])
-    ax.minorticks_off()
+def _style() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise missing_extra("matplotlib", "plot") from error
+    return mpl.rc_context(_STYLE)
+
+
+def _figure(curves: "Curves") -> "Figure":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6, 3.5), layout="constrained")
+    ax = figure.subplots()
+    xs, ys = _extent(curves)
+    _scale(ax.xaxis, ax.set_xscale, ax.set_xlim, xs, curves.x_log)
+    _scale(ax.yaxis, ax.set_yscale, ax.set_ylim, ys, curves.y_log)
     ax.grid(color=LIGHT["grid"], linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(length=2.5, width=0.6)
+    ax.tick_params(which="both", length=2.5, width=0.6)
     for line in curves.series:
-        style = _style(curves.names.index(line.name), line.dashed)
-        if line.low is not None and line.high is not None:
-            for run in curves.bands(line):
-                low = [max(line.low[i], y.low) for i in run]
-                high = [line.high[i] for i in run]
-                ax.fill_between([line.x[i] for i in run], low, high, color=style["color"], alpha=0.15, linewidth=0)
-        for run in curves.runs(line):
-            places = [run.index(i) for i in marked(run)]
-            ax.plot([line.x[i] for i in run], [line.y[i] for i in run], markevery=places, **style)
+        _line(curves, line, ax, min(ys))
     _legend(curves, ax)
     ax.set_xlabel(curves.x_label)
     ax.set_ylabel(curves.y_label)
-    ax.set_title(curves.title, loc="left")
+    return figure
 
 
-def _margin(low: float, high: float, log: bool, share: float = 0.03) -> tuple[float, float]:
-    """The limits with a little room, so that markers at the ends are not cut."""
-    if log:
-        room = share * (log10(high) - log10(low))
-        # Beyond the smallest and the largest number there is no room left to give.
-        return 10 ** max(log10(low) - room, -323), 10 ** min(log10(high) + room, 308)
-    return low - share * (high - low), high + share * (high - low)
+def _line(curves: "Curves", line: "Series", ax: Any, lowest: float) -> None:
+    style = _look(curves.names.index(line.name), line.dashed)
+    if line.low is not None and line.high is not None:
+        for run in curves.bands(line):
+            low = [max(line.low[i], lowest) for i in run]
+            high = [line.high[i] for i in run]
+            ax.fill_between([line.x[i] for i in run], low, high, color=style["color"], alpha=0.15, linewidth=0)
+    for run in curves.runs(line):
+        # A marker at every point of a short run, and at about eight of a long one.
+        every = 1 if len(run) <= 24 else max(1, len(run) // 8)
+        ax.plot([line.x[i] for i in run], [line.y[i] for i in run], markevery=every, **style)
 
 
-def _style(index: int, dashed: bool) -> dict[str, Any]:
-    colour, shape = look(index)
-    paint = series_colours(LIGHT)[colour]
+def _extent(curves: "Curves") -> tuple[list[float], list[float]]:
+    """All values that are drawn on either axis, the ends of bands included."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for line in curves.series:
+        for run in curves.runs(line):
+            xs += [line.x[i] for i in run]
+            ys += [line.y[i] for i in run]
+        for run in curves.bands(line):
+            ends = [end[i] for end in (line.low, line.high) if end is not None for i in run]
+            ys += [end for end in ends if end > 0 or not curves.y_log]
+    return xs, ys
+
+
+def _scale(axis: Any, set_scale: Any, set_limits: Any, values: Sequence[float], log: bool) -> None:
+    low, high = min(values), max(values)
+    if not log:
+        room = 0.03 * (high - low) or 0.1 * abs(low) or 1.0
+        set_limits(low - room, high + room)
+        return
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    set_scale("log")
+    start, end = log10(low), log10(high)
+    room = 0.03 * (end - start) or 0.3
+    # Beyond the smallest and the largest number there is no room left to give.
+    set_limits(10 ** max(start - room, -323), 10 ** min(end + room, 308))
+    different = sorted(set(values))
+    if 2 <= len(different) <= 16 and all(log2(value).is_integer() for value in different):
+        axis.set_major_locator(FixedLocator(different))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if end - start < 1.5 else (1.0,), numticks=8))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _label(value)))
+
+
+def _label(value: float) -> str:
+    exponent = log10(value) if value > 0 else 0.0
+    if abs(exponent - round(exponent)) < 1e-9 and not -3 < exponent < 5:
+        return power(round(exponent))
+    return f"{value:.6g}"
+
+
+def _look(index: int, dashed: bool) -> dict[str, Any]:
+    """Colour and marker of the ``index``-th name: the pairs repeat only after 64 names."""
+    colours = series_colours(LIGHT)
+    colour = colours[index % len(colours)]
     return {
-        "color": paint,
+        "color": colour,
         "linestyle": (0, (4, 2)) if dashed else "-",
         "linewidth": 1.4,
-        "marker": _MARKERS[shape],
+        "marker": MARKERS[(index + index // len(MARKERS)) % len(MARKERS)],
         "markersize": 4.5,
-        "markerfacecolor": "white" if dashed else paint,
+        "markerfacecolor": LIGHT["paper"] if dashed else colour,
     }
 
 
@@ -103,5 +146,5 @@ def _legend(curves: "Curves", ax: Any) -> None:
     from matplotlib.lines import Line2D
 
     dashed = {line.name: line.dashed for line in reversed(curves.series)}
-    handles = [Line2D([], [], label=name, **_style(i, dashed[name])) for i, name in enumerate(curves.names)]
+    handles = [Line2D([], [], label=name, **_look(i, dashed[name])) for i, name in enumerate(curves.names)]
     ax.legend(handles=handles, frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=2.4)

@@ -1,14 +1,13 @@
 """Items of a page as HTML. Every text of the caller passes through :func:`text` or :func:`prose`."""
 
-import json
 import re
 from html import escape
 from math import isfinite, isnan
 
 from dissensus.report._curves import Curves
 from dissensus.report._number import magnitude, number, pretty
-from dissensus.report._svg import chart, describe, swatch
 from dissensus.report._table import Cell, Parts, Table, Value, sort_key
+from dissensus.report._web import embedded
 
 
 def text(raw: str) -> str:
@@ -54,20 +53,13 @@ def table_html(table: Table, name: str) -> str:
 
 
 def curves_html(curves: Curves, name: str) -> str:
-    """A chart with its legend and data table, drawn once for wide and once for narrow screens; ``name`` is its id."""
+    """A chart, drawn by the page's script, and its data table; ``name`` is its id."""
     title = f"<h3>{_code(curves.title)}</h3>" if curves.title else ""
     caption = f"<figcaption>{_code(curves.caption)}</figcaption>" if curves.caption else ""
-    dashed = {line.name: line.dashed for line in reversed(curves.series)}
-    entries = "".join(
-        f'<li data-series="{index}">{swatch(index, dashed[entry])}{text(entry)}</li>'
-        for index, entry in enumerate(curves.names)
-    )
+    numbers = table_html(data_table(curves), f"{name}-data")
     return (
-        f'<figure class="chart" id="{name}">{title}<ul class="legend">{entries}</ul>'
-        f'<div class="plot" aria-label="{text(describe(curves))}">'
-        f"{chart(curves, 800, 400, 'wide')}{chart(curves, 360, 320, 'narrow')}</div>"
-        f'<script type="application/json">{_data(curves)}</script>'
-        f"<details><summary>Data as a table</summary>{table_html(data_table(curves), f'{name}-data')}</details>"
+        f'<figure class="chart" id="{name}">{title}<div class="plot" data-chart="{name}-chart"></div>'
+        f"{embedded(f'{name}-chart', curves.chart())}<details><summary>Data as a table</summary>{numbers}</details>"
         f"{caption}</figure>"
     )
 
@@ -80,8 +72,9 @@ def data_table(curves: Curves, most: int = 25) -> Table:
             known = points[line.name].setdefault(x, [])
             if value not in known:
                 known.append(value)
-    _, y = curves.axes(x_count=5, y_count=5)
-    digits = 3 if y.log else max(0, 3 - magnitude(y.high - y.low))
+    drawn = [line.y[i] for line in curves.series for run in curves.runs(line) for i in run]
+    reach = max(drawn) - min(drawn) or abs(drawn[0]) or 1.0
+    digits = 3 if curves.y_log else max(0, 3 - magnitude(reach))
     xs = sorted({x for line in points.values() for x in line if isfinite(x)})
     step = max(1, -(-len(xs) // most))
     x_name = curves.x_label or "x"
@@ -139,27 +132,6 @@ def _width(part: str) -> float:
     mantissa, _, exponent = part.partition("e")
     power = 3 + 0.7 * len(exponent) if exponent else 0.0
     return power + sum(1.0 if letter.isdigit() or letter in "±+-" else 0.6 for letter in mantissa)
-
-
-def _data(curves: Curves) -> str:
-    lines = [
-        {
-            "series": curves.names.index(line.name),
-            **{
-                part: [_json_number(value) for value in values]
-                for part, values in (("x", line.x), ("y", line.y), ("low", line.low), ("high", line.high))
-                if values is not None
-            },
-        }
-        for line in curves.series
-    ]
-    data = {"names": curves.names, "x": curves.x_label or "x", "lines": lines}
-    # Inside a script element only "<" could end it; as an escape it means the same to JSON.
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _json_number(value: float) -> float | None:
-    return float(f"{value:.7g}") if isfinite(value) else None
 
 
 def _code(raw: str) -> str:

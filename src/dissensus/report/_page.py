@@ -1,11 +1,8 @@
 """One page that needs nothing but itself: no network, no other file."""
 
-import hashlib
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +11,7 @@ from dissensus.report._curves import Curves
 from dissensus.report._html import curves_html, prose, table_html, text
 from dissensus.report._provenance import provenance
 from dissensus.report._table import Table
-from dissensus.report._theme import stylesheet_colours
+from dissensus.report._web import document
 
 Item = Table | Curves
 
@@ -24,13 +21,15 @@ class Page:
     """A report: a title, an introduction, and sections of text, tables and charts.
 
     Texts are plain; a blank line starts a paragraph and `` `code` `` is set as code. ``facts`` is the provenance shown
-    at the foot, :func:`provenance` of the writing process if not given.
+    at the foot, :meth:`provenance` of the writing process if not given.
     """
 
     title: str
     intro: str = ""
     facts: Mapping[str, str] | None = None
     _sections: list["_Section"] = field(default_factory=list, repr=False)
+
+    provenance = staticmethod(provenance)
 
     def add(self, section_title: str, *items: Item, text: str = "", commands: Sequence[str] = ()) -> "Page":
         """Append a section; returns the page, so that calls can be chained. The commands that made it are folded away
@@ -43,20 +42,13 @@ class Page:
 
     def html(self) -> str:
         """The whole document."""
-        script, style = _asset("page.js"), stylesheet_colours() + _asset("page.css")
-        digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        # The policy forbids every request, and every script but ours, even if a text were ever left unescaped.
-        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
         names = _anchors([section.title for section in self._sections])
         body = "".join(section.html(name) for name, section in zip(names, self._sections, strict=True))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{text(self.title)}</title>\n<style>{style}</style>\n<script>{script}</script>\n</head>\n<body>\n"
-            '<a class="skip" href="#content">Skip to content</a>\n'
+        return document(
+            self.title,
             f"<header><h1>{text(self.title)}</h1>{prose(self.intro)}</header>\n{self._contents(names)}"
-            f'<main id="content">{body}</main>\n{_footer(self.facts or provenance())}\n</body>\n</html>\n'
+            f'<main id="content">{body}</main>\n{_footer(self.facts or provenance())}\n',
+            ["web/page.js"],
         )
 
     def write(self, path: str | Path) -> Path:
@@ -108,7 +100,3 @@ def _anchors(titles: list[str]) -> list[str]:
     """A readable fragment for each title; a prefix with the place keeps equal titles apart."""
     slugs = (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") for title in titles)
     return [f"s{place}-{slug}".rstrip("-") for place, slug in enumerate(slugs, start=1)]
-
-
-def _asset(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")

@@ -41,12 +41,8 @@ def provenance() -> dict[str, str]:
             continue
     facts |= {"platform": f"{platform.system()} {platform.machine()}", "cpu": _cpu(), "cores": str(_cores())}
     torch = sys.modules.get("torch")
-    if torch is not None:
-        from dissensus import _native
-
-        facts["kernels"] = "compiled" if _native.serves() else "torch"
-        if torch.cuda.is_available():
-            facts["gpu"] = torch.cuda.get_device_name()
+    if torch is not None and torch.cuda.is_available():
+        facts["gpu"] = torch.cuda.get_device_name()
     return facts
 
 

@@ -1,7 +1,7 @@
 """Statistics over repeated runs, as pure functions on plain numbers."""
 
 import statistics
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from typing import TypeVar
@@ -69,6 +69,15 @@ def compare(a: Mapping[Key, float], b: Mapping[Key, float]) -> Comparison:
     centre, spread, n = mean(differences), std(differences), len(differences)
     low, high = interval(centre, spread, n)
     return Comparison(n, centre, spread, low, high, _t_test(centre, spread, n), _wilcoxon(differences))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction for many tests: ``max over j <= i of min(1, (m - j) p_(j))``, in the order given."""
+    found, largest = [1.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        found[index] = largest
+    return found
 
 
 def _t_test(centre: float, spread: float, n: int) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from dissensus.errors import InputError, one_of
 from dissensus.report._number import MISSING, number, scientific
-from dissensus.report._stats import compare, interval, mean, std
+from dissensus.report._stats import compare, holm, interval, mean, std
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -95,6 +95,38 @@ class Table:
             one_of("column in digits", name, self.columns)
         for name in self.fixed:
             one_of("column in fixed", name, self.columns)
+
+    @classmethod
+    def paired(
+        cls, reference: str, results: Mapping[str, Mapping[object, float]], caption: str = "", digits: int = 2
+    ) -> "Table":
+        """Paired tests of the model ``reference`` against every other one of ``results`` (model to split to score).
+
+        Models with fewer than two splits in common with the reference are listed without a test. The last column
+        corrects the p-values of Wilcoxon's test for their number, by Holm's method.
+        """
+        one_of("model", reference, results)
+        rows: list[list[Cell]] = []
+        for name in results:
+            if name == reference:
+                continue
+            common = results[reference].keys() & results[name].keys()
+            if len(common) < 2:
+                rows.append([name, len(common), *[None] * 6])
+                continue
+            test = compare(results[reference], results[name])
+            rows.append([name, test.n, test.difference, test.low, test.high, test.p_t, test.p_wilcoxon, None])
+        tested = [row for row in rows if row[2] is not None]
+        for row, p in zip(tested, holm([float(str(row[6])) for row in tested]), strict=True):
+            row[7] = p
+        columns = [f"{reference} against", "splits", "difference", "95% from", "to"]
+        columns += ["p (paired t)", "p (Wilcoxon)", "p (Holm)"]
+        decimals = dict.fromkeys(columns[2:5], digits) | dict.fromkeys(columns[5:], 3)
+        note = (
+            "Two-sided tests on the splits that both models have; the difference is positive where the first is ahead. "
+            "The last column corrects Wilcoxon's p-values for the number of tests in the table."
+        )
+        return cls(columns, rows, caption, note, digits=decimals, fixed=columns[2:5])
 
     def text(self) -> str:
         """Plain text with decimals aligned, one line a row, for pipes and log files."""
@@ -245,30 +277,6 @@ def sort_key(cell: Cell) -> float:
     if cell is None or isinstance(cell, str):
         return nan
     return float(cell.mean if isinstance(cell, Value) else cell)
-
-
-def paired_table(
-    reference: str, results: Mapping[str, Mapping[object, float]], caption: str = "", digits: int = 2
-) -> Table:
-    """Paired tests of ``reference`` against every other model of ``results`` (model to split to score).
-
-    Rivals with fewer than two splits in common with the reference are listed without a test.
-    """
-    one_of("model", reference, results)
-    rows: list[list[Cell]] = []
-    for name in results:
-        if name == reference:
-            continue
-        common = results[reference].keys() & results[name].keys()
-        if len(common) < 2:
-            rows.append([name, len(common), None, None, None, None, None])
-            continue
-        test = compare(results[reference], results[name])
-        rows.append([name, test.n, test.difference, test.low, test.high, test.p_t, test.p_wilcoxon])
-    columns = [f"{reference} against", "splits", "difference", "95% from", "to", "p (paired t)", "p (Wilcoxon)"]
-    decimals = dict.fromkeys(columns[2:5], digits) | dict.fromkeys(columns[5:], 3)
-    note = "Two-sided tests on the splits that both models have; the difference is positive where the first is ahead."
-    return Table(columns, rows, caption, note, digits=decimals, fixed=columns[2:5])
 
 
 def _plain(cell: object) -> Cell:

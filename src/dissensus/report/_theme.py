@@ -55,9 +55,8 @@ def variables(theme: dict[str, str]) -> str:
 def stylesheet_colours() -> str:
     """Light unless the reader's system or the page's own switch asks for dark."""
     light, dark = f"color-scheme:light;{variables(LIGHT)}", f"color-scheme:dark;{variables(DARK)}"
-    classes = "".join(f".c{index}{{--c:var(--s{index})}}" for index in range(8))
     return (
         f":root{{{light}}}"
         f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-        f":root[data-theme=light]{{{light}}}:root[data-theme=dark]{{{dark}}}{classes}"
+        f":root[data-theme=light]{{{light}}}:root[data-theme=dark]{{{dark}}}"
     )

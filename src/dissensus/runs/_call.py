@@ -42,9 +42,9 @@ def resolve(target: str) -> Target:
     return found
 
 
-def call(target: str, config: Config, threads: int | None = None) -> Outcome:
+def call(target: str | Target, config: Config, threads: int | None = None) -> Outcome:
     """Run ``target`` on ``config`` with so many threads; an exception in it becomes a failed outcome."""
-    function = resolve(target)
+    function = resolve(target) if isinstance(target, str) else target
     started, clock = now(), time.perf_counter()
     result = error = trace = None
     try:

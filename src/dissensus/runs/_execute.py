@@ -11,7 +11,7 @@ from typing import Any
 
 from dissensus.errors import InputError, one_of
 from dissensus.runs import _claims
-from dissensus.runs._call import lost, now, resolve
+from dissensus.runs._call import Target, lost, now, resolve
 from dissensus.runs._config import Config, checked, plain_key
 from dissensus.runs._pools import Inline, Lost, Pool
 from dissensus.runs._processes import Processes
@@ -56,6 +56,7 @@ def execute(
     address: str | None = None,
     on_result: Callable[[Record], None] | None = None,
     retry_failed: bool = False,
+    function: Target | None = None,
 ) -> Summary:
     """Make every run of ``configs`` that ``store`` does not hold yet, and return all of them.
 
@@ -73,6 +74,7 @@ def execute(
         address: of a running Ray cluster, ``"host:port"``; without it Ray is started on this machine.
         on_result: called in this process with each run that finishes during the call, here or by another driver.
         retry_failed: make the runs again that are stored as failed.
+        function: called in place of the target by the executor ``"inline"``, such as one that shows progress.
 
     A run that raises is stored as failed and does not stop the others. A run whose worker dies is started once more
     (on Ray, where nodes come and go, three times), then counts as failed. When the store cannot be written, no new run
@@ -84,6 +86,8 @@ def execute(
     _at_least_one(workers=workers, threads=threads)
     if address is not None and executor != "ray":
         raise InputError(f"an address is for the executor 'ray', not {executor!r}")
+    if function is not None and executor != "inline":
+        raise InputError("a function of this process is for the executor 'inline': leave it out")
     if workers not in (None, 1) and executor == "inline":
         raise InputError("the executor 'inline' makes one run at a time; for workers use 'processes' or 'ray'")
     plain = [checked(config) for config in configs]
@@ -92,7 +96,7 @@ def execute(
         driver = _Driver(opened, dict(zip(keys, plain, strict=True)), target, retry_failed, on_result)
         if driver.pending:
             resolve(target)
-            driver.run(lambda: _pool(executor, target, workers, threads, address, len(driver.pending)))
+            driver.run(lambda: _pool(executor, function or target, workers, threads, address, len(driver.pending)))
         stored = {wanted: opened.get(wanted) for wanted in dict.fromkeys(keys)}
     records = [record for wanted in keys if (record := stored[wanted]) is not None]
     return Summary(
@@ -120,9 +124,12 @@ def _opened(store: Store | str | os.PathLike[str] | None) -> Iterator[Store]:
             yield opened
 
 
-def _pool(executor: str, target: str, workers: int | None, threads: int | None, address: str | None, runs: int) -> Pool:
+def _pool(
+    executor: str, target: str | Target, workers: int | None, threads: int | None, address: str | None, runs: int
+) -> Pool:
     if executor == "inline":
         return Inline(target, threads)
+    assert isinstance(target, str)
     if executor == "ray":
         return Ray(target, workers, threads or 1, address)
     cores = cores_here()

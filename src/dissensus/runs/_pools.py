@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from dissensus.runs._call import Outcome, call
+from dissensus.runs._call import Outcome, Target, call
 from dissensus.runs._config import Config
 
 
@@ -49,7 +49,7 @@ class Inline:
 
     attempts = 1
 
-    def __init__(self, target: str, threads: int | None) -> None:
+    def __init__(self, target: str | Target, threads: int | None) -> None:
         self._target, self._threads = target, threads
         self._task: tuple[str, Config] | None = None
 

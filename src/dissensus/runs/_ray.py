@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any, TextIO
 
-from dissensus._ray import connect, import_ray
 from dissensus.errors import DissensusError
+from dissensus.ray_cluster import connect, import_ray
 from dissensus.runs._call import Outcome, call
 from dissensus.runs._config import Config
 from dissensus.runs._pools import Finished, Lost

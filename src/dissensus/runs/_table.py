@@ -148,3 +148,39 @@ def _uniform(values: list[Any]) -> list[Any]:
     if kinds == {int, float}:
         return [None if value is None else float(value) for value in values]
     return [None if value is None else json.dumps(value) for value in values]
+
+
+def listing(records: Sequence[Record]) -> str:
+    """Runs as plain text: what varies over their configurations, and their results, short enough to read."""
+    rows = [flat(record) for record in records]
+    varying = _varying([{name: value for name, value in row.items() if name.startswith("config.")} for row in rows])
+    lines = []
+    for record, row in zip(records, rows, strict=True):
+        shown: dict[str, Any] = {"key": record.key[:12], "status": record.status}
+        shown |= {name.removeprefix("config."): row.get(name) for name in varying}
+        numbers = {name: value for name, value in row.items() if name.startswith("result.")}
+        # Lists and long texts would hide the rest; --json and --export have them.
+        shown |= {name.removeprefix("result."): value for name, value in numbers.items() if len(str(value)) <= 24}
+        lines.append(shown | {"seconds": record.seconds, "error": record.error})
+    return aligned(lines)
+
+
+def _varying(rows: Sequence[Row]) -> list[str]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if len({json.dumps(row.get(name)) for row in rows}) > 1]
+
+
+def aligned(rows: Sequence[Row]) -> str:
+    """Rows as a table in plain text; a column that is empty in all rows is left out."""
+    names = [
+        name for name in dict.fromkeys(n for row in rows for n in row) if any(row.get(name) is not None for row in rows)
+    ]
+    table = [names, *([_text(row.get(name)) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,32 +1,24 @@
-"""Integration of vector fields: our own Euler, RK4, Dormand-Prince, torchdiffeq's others; three kinds of gradient."""
+"""Integration of vector fields, put together from parts: a field, a solver, and a way to get the gradient."""
 
-from dissensus.solve._field import AutogradField, Core, Field, Pullback, Split, evaluate
-from dissensus.solve._fixed_point import ITERATIONS, Equilibrium, FixedPoint, equilibrium, fixed_point
-from dissensus.solve._integrate import Stats
-from dissensus.solve._solve import GRADIENTS, METHODS, Adjoint, Solution, StepSizeWarning, check_options, solve
-from dissensus.solve._sums import Sum
-from dissensus.solve._torchdiffeq import has_fixed_steps
+from dissensus.solve._field import AutogradField, Field, Pullback, Split
+from dissensus.solve._fixed_point import Equilibrium, equilibrium
+from dissensus.solve._solve import Solution, solve
+from dissensus.solve._solvers import RK4, Adjoint, Autograd, Discrete, Dopri5, Euler, solver_named
 
 __all__ = [
-    "GRADIENTS",
-    "ITERATIONS",
-    "METHODS",
+    "RK4",
     "Adjoint",
+    "Autograd",
     "AutogradField",
-    "Core",
+    "Discrete",
+    "Dopri5",
     "Equilibrium",
+    "Euler",
     "Field",
-    "FixedPoint",
     "Pullback",
     "Solution",
     "Split",
-    "Stats",
-    "StepSizeWarning",
-    "Sum",
-    "check_options",
     "equilibrium",
-    "evaluate",
-    "fixed_point",
-    "has_fixed_steps",
     "solve",
+    "solver_named",
 ]

@@ -12,22 +12,22 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import InputError
-from dissensus.solve._sums import Sum
 
 # pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place
 # (none are computed where ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that
-# is None. Those of the core of a split that takes sums take a :class:`Sum` as well.
-Pullback = Callable[[Any, Sequence[Tensor], Tensor | None], Tensor]
+# is None. It may be called again, and changes none of its inputs.
+Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 
 
 class Field(ABC):
     """The right-hand side ``f(t, x)`` of ``dx/dt = f(t, x)``, with a derivative that needs no autograd graph.
 
-    A subclass writes :meth:`__call__` and :meth:`vjp` by hand; :class:`AutogradField` makes a field of any function.
+    All that a field and a solver exchange are tensors, through :meth:`__call__`, :meth:`vjp` and, for speed,
+    :attr:`split`. A subclass writes the first two by hand; :class:`AutogradField` makes a field of any function.
 
     Attributes:
         parameters: the tensors that gradients are asked for, beside the state.
-        euler_limit: the largest step with which Euler's method keeps its sign; a larger one warns.
+        euler_limit: the largest step with which Euler's method keeps the sign of a decaying state; a larger one warns.
         pullback_states: about how much memory a pullback holds, in states; what the solver keeps depends on it.
     """
 
@@ -37,7 +37,7 @@ class Field(ABC):
 
     @abstractmethod
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """The value f(t, x), of x's shape, written to ``out`` where given. Not differentiable; see :func:`evaluate`."""
+        """The value f(t, x), of x's shape, written to ``out`` where given; for autograd see :meth:`differentiable`."""
 
     @abstractmethod
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
@@ -45,13 +45,19 @@ class Field(ABC):
 
         ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of
         ``parameters`` (those that require a gradient; the others may be left alone). Without ``grads`` the cotangent
-        of the state is all that it computes.
+        of the state is all that it computes. It may keep references to x and to the value, which the solver does not
+        change while the pullback exists.
         """
+
+    def differentiable(self, t: float, x: Tensor) -> Tensor:
+        """The value f(t, x), differentiable by autograd in x and in the parameters; once, as :meth:`vjp` is by hand."""
+        return _Evaluate.apply(self, t, x, *self.parameters)
 
     @property
     def split(self) -> Split:
-        """The field as a core and what is affine in the state; a subclass that knows its own saves the solver work."""
-        return Split(self)
+        """The field as a nonlinear part and what is affine in the state; a subclass that knows its own saves the solver
+        work."""
+        return Split(self, self.vjp, pullback_states=self.pullback_states)
 
 
 @dataclass(frozen=True)
@@ -62,50 +68,23 @@ class Split:
     alone and never writes out the rest.
 
     Attributes:
-        core: g, a field with the parameters of f; its pullback leaves the gradients of drive and decay alone.
+        value: g, called as :meth:`Field.__call__`.
+        vjp: g with its pullback, called as :meth:`Field.vjp`; the gradients are those of the parameters of f, without
+            those of the drive.
         gain: a number.
         decay: a number.
         drive: of the state's shape; None for none.
         index: the place of the drive among the parameters; None where it needs no gradient.
-        keeps_value: whether the pullbacks of g hold on to its value, which must then stay as it is.
-        takes_sums: whether g is a :class:`Core` that takes a :class:`Sum` to be made after its value, and whose
-            pullbacks take one in place of a tensor.
+        pullback_states: see :class:`Field`.
     """
 
-    core: Field
+    value: Callable[[float, Tensor, Tensor | None], Tensor]
+    vjp: Callable[[float, Tensor, Tensor | None], tuple[Tensor, Pullback]]
     gain: float = 1.0
     decay: float = 0.0
     drive: Tensor | None = None
     index: int | None = None
-    keeps_value: bool = False
-    takes_sums: bool = False
-
-
-class Core(Field):
-    """The part of a field that its :attr:`Field.split` leaves to be evaluated, from two functions of the state alone.
-
-    Args:
-        of: the whole field, whose parameters it has.
-        value: ``value(x, out)``, as :meth:`Field.__call__`; ``value(x, out, then)`` where its split takes sums.
-        vjp: ``vjp(x, out)``, as :meth:`Field.vjp`; likewise.
-        pullback_states: see :class:`Field`.
-    """
-
-    def __init__(
-        self,
-        of: Field,
-        value: Callable[..., Tensor],
-        vjp: Callable[..., tuple[Tensor, Pullback]],
-        pullback_states: float,
-    ) -> None:
-        self.parameters, self.pullback_states = of.parameters, pullback_states
-        self._value, self._vjp = value, vjp
-
-    def __call__(self, t: float, x: Tensor, out: Tensor | None = None, *then: Sum) -> Tensor:
-        return self._value(x, out, *then)
-
-    def vjp(self, t: float, x: Tensor, out: Tensor | None = None, *then: Sum) -> tuple[Tensor, Pullback]:
-        return self._vjp(x, out, *then)
+    pullback_states: float = 3.0
 
 
 class AutogradField(Field):
@@ -179,10 +158,3 @@ class _Evaluate(torch.autograd.Function):
         totals = [torch.zeros_like(p) for p in ctx.field.parameters]
         by_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals, None)
         return None, None, by_x, *totals
-
-
-def evaluate(field: Field, t: float, x: Tensor) -> Tensor:
-    """``f(t, x)``, differentiable by autograd in x and in the field's parameters (once, where the field is by hand)."""
-    if isinstance(field, AutogradField):
-        return field.differentiable(t, x)
-    return _Evaluate.apply(field, t, x, *field.parameters)

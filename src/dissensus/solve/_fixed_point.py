@@ -145,7 +145,7 @@ class Equilibrium:
 
     Attributes:
         state: x.
-        residual: of the iteration ``x + h f(x)``, see :class:`FixedPoint`.
+        residual: ``max |h f(x)| / max(1, max |x|)``, of this very state.
         iterations: evaluations of the field.
         converged: the residual is at or below the tolerance.
         stats: evaluations; the backward pass adds its pullbacks when it runs.
@@ -181,8 +181,12 @@ def equilibrium(
         field: f; it is evaluated at time 0.
         x0: where the iteration starts.
         step_size: h; the largest step that keeps Euler's method from flipping signs (1/d), where None.
-        tol, max_iter, method, memory: see :func:`fixed_point`; they hold for the adjoint equation as well.
-        strict: raise :class:`~dissensus.errors.SolverError` without convergence, forward or backward.
+        tol: largest ``max |h f(x)| / max(1, max |x|)``.
+        max_iter: largest number of evaluations of the field.
+        method: ``picard``, x <- x + h f(x); or ``anderson``, which combines the last ``memory`` steps.
+        memory: number of steps that Anderson's iteration combines.
+        strict: raise :class:`~dissensus.errors.SolverError` without convergence; otherwise the result says
+            ``converged=False``. These five hold for the adjoint equation as well.
     """
     if step_size is None:
         step_size = field.euler_limit if math.isfinite(field.euler_limit) else 1.0

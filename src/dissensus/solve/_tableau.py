@@ -69,8 +69,6 @@ DOPRI5 = Tableau(
     ),
 )
 
-TABLEAUS = {"euler": EULER, "rk4": RK4, "dopri5": DOPRI5}
-
 
 @dataclass(frozen=True)
 class Row:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from dissensus.solve._field import Field
-from dissensus.solve._integrate import Callback, Method, Stats, counted, step_limit, too_many_steps, underflow
-
-if TYPE_CHECKING:
-    from dissensus.solve._solve import Adjoint
-
-FIXED = ("midpoint", "heun2", "heun3", "explicit_adams", "implicit_adams")
-ADAPTIVE = ("bosh3", "fehlberg2", "adaptive_heun", "dopri8")
-METHODS = (*FIXED, *ADAPTIVE)
+from dissensus.solve._control import step_limit, too_many_steps, underflow
+from dissensus.solve._field import AutogradField, Field
+from dissensus.solve._integrate import Callback, Stats
+from dissensus.solve._solvers import Adjoint, Dopri5, Euler, Gradient, Solver, Torchdiffeq
 
 
 class _Function(torch.nn.Module):
@@ -58,57 +54,86 @@ def integrate(
     field: Field,
     x0: Tensor,
     stops: Sequence[float],
-    name: str,
-    method: Method,
+    solver: Solver,
     stats: Stats,
     callback: Callback | None,
-    gradient: str,
-    adjoint: Adjoint,
+    gradient: Gradient | None,
 ) -> tuple[list[Tensor], list[float]]:
-    """The states at ``stops`` and the accepted times, by torchdiffeq's method of that name."""
+    """The states at ``stops`` and the accepted times, by a method of torchdiffeq; ``gradient`` None for none."""
     from torchdiffeq import odeint, odeint_adjoint
 
-    fixed = has_fixed_steps(name)
-    function = (_FixedFunction if fixed else _AdaptiveFunction)(field, stats, callback)
-    options: dict[str, Any] = {"method": name, "rtol": method.rtol, "atol": method.atol}
-    if gradient == "adjoint":
-        options |= _adjoint_options(adjoint, adjoint.method or name, method)
-        options["adjoint_params"] = tuple(p for p in field.parameters if p.requires_grad)
-    run = odeint_adjoint if gradient == "adjoint" else odeint
+    forward = _options(solver)
+    function = (_FixedFunction if forward.fixed else _AdaptiveFunction)(field, stats, callback)
+    options: dict[str, Any] = {"method": forward.method, "rtol": forward.rtol, "atol": forward.atol}
+    backward = _options(gradient.solver or solver) if isinstance(gradient, Adjoint) else None
+    if backward is not None:
+        options |= {
+            "adjoint_method": backward.method,
+            "adjoint_rtol": backward.rtol,
+            "adjoint_atol": backward.atol,
+            "adjoint_options": {"step_size": backward.step_size} if backward.fixed else {},
+            "adjoint_params": tuple(p for p in field.parameters if p.requires_grad),
+        }
+    run = odeint if backward is None else odeint_adjoint
     states = {0.0: x0}
     # One call for each stop, and a step that ends there: torchdiffeq would only interpolate.
     for start, stop in pairwise(sorted({0.0, *stops})):
-        count = len(function.times) - 1 + math.ceil((stop - start) / method.step_size - 1e-9)
-        if fixed and count > method.max_steps:
-            raise too_many_steps(count, method, stop)
+        count = len(function.times) - 1 + math.ceil((stop - start) / forward.step_size - 1e-9)
+        if forward.fixed and count > solver.max_steps:
+            raise too_many_steps(count, forward.step_size, solver.max_steps, stop)
         t = torch.tensor([start, stop], dtype=torch.float64, device=x0.device)
         options["options"] = (
-            {"step_size": method.step_size} if fixed else {"step_t": t, "max_num_steps": method.max_steps}
+            {"step_size": forward.step_size} if forward.fixed else {"step_t": t, "max_num_steps": solver.max_steps}
         )
-        if gradient == "adjoint" and not has_fixed_steps(options["adjoint_method"]):
+        if backward is not None and not backward.fixed:
             options["adjoint_options"] = {"step_t": t}
         try:
             states[stop] = run(function, states[start], t, **options)[-1]
         except AssertionError as error:
-            raise _explained(error, function.times[-1], method, stop) from error
+            raise _explained(error, function.times[-1], solver.max_steps, stop) from error
         function.passed(stop, states[stop])
     function.backward = True
     return [x0.clone() if stop == 0.0 else states[stop] for stop in stops], function.times
 
 
-def has_fixed_steps(name: str) -> bool:
-    """Whether a method takes steps of ``step_size``, rather than of its own choice."""
-    return name in (*FIXED, "euler", "rk4")
+class _Options(NamedTuple):
+    """A solver in torchdiffeq's terms."""
+
+    method: str
+    fixed: bool
+    step_size: float = 1.0
+    rtol: float = 1e-3
+    atol: float = 1e-3
 
 
-def _adjoint_options(adjoint: Adjoint, name: str, method: Method) -> dict[str, Any]:
-    rtol, atol = adjoint.tolerances(method.rtol, method.atol)
-    options = {"step_size": adjoint.step_size or method.step_size} if has_fixed_steps(name) else {}
-    return {"adjoint_method": name, "adjoint_rtol": rtol, "adjoint_atol": atol, "adjoint_options": options}
+def _options(solver: Solver) -> _Options:
+    fixed = solver.fixed
+    if isinstance(solver, Torchdiffeq):
+        return _Options(solver.method, fixed, solver.step_size, solver.rtol, solver.atol)
+    if isinstance(solver, Dopri5):
+        return _Options("dopri5", fixed, rtol=solver.rtol, atol=solver.atol)
+    return _Options("euler" if isinstance(solver, Euler) else "rk4", fixed, solver.step_size)
 
 
-def _explained(error: AssertionError, t: float, method: Method, stop: float) -> Exception:
+def counted(field: Field, t: float, x: Tensor, stats: Stats, *, backward: bool = False) -> Tensor:
+    """``f(t, x)``, differentiable by autograd; the evaluation, and later its derivative, are counted."""
+    if backward:
+        stats.backward_evaluations += 1
+    else:
+        stats.evaluations += 1
+    value = field.differentiable(t, x)
+    if value.requires_grad:
+        # A field by hand is evaluated again for its pullback.
+        value.register_hook(partial(_count_backward, stats, 1 if isinstance(field, AutogradField) else 2))
+    return value
+
+
+def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
+    stats.backward_evaluations += count
+
+
+def _explained(error: AssertionError, t: float, max_steps: int, stop: float) -> Exception:
     text = str(error)
     if text.startswith("max_num_steps"):
-        return step_limit(t, method, stop)
+        return step_limit(t, max_steps, stop)
     return underflow(t, 0.0) if text.startswith(("underflow", "non-finite")) else error

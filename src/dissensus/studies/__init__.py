@@ -3,51 +3,72 @@
 >>> STUDIES["nonlinearity"].printed.get({"dataset": "cora", "saturation": "tanh", "depth": 128})
 82.18
 
-Runs are executed by :mod:`dissensus.runs`, and shown by :mod:`dissensus.report`; a study knows of neither more than the
-form of a finished run. Free of torch until something is run.
+:func:`reproduce` runs what is missing of a study, and gives its tables and figures; :func:`outlook` says what that will
+take. Beside the studies stand :func:`demo`, :func:`bench` and the checks of :mod:`theory`. Free of torch
+until something is run.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dissensus.studies._as_printed import ABLATION, AS_PRINTED, READING
 from dissensus.studies._bifurcation import BIFURCATION, run_bifurcation
+from dissensus.studies._cost import COST, run_cost
 from dissensus.studies._depth import DEPTH
 from dissensus.studies._energy import ENERGY, run_energy
 from dissensus.studies._heterophilic import DYNAMICS, HETEROPHILIC
 from dissensus.studies._homophilic import HOMOPHILIC
+from dissensus.studies._labels import LABELS
 from dissensus.studies._large import LARGE
-from dissensus.studies._nonlinearity import NONLINEARITY
-from dissensus.studies._outlook import Outlook, outlook, total_seconds
-from dissensus.studies._printed import Printed, printed
-from dissensus.studies._results import check_results, read_results, write_results
-from dissensus.studies._runtime import RUNTIME, run_timed
-from dissensus.studies._study import Plan, Request, Study, Training
-from dissensus.studies._views import Details, Grid, Lines, Paired, Pitchfork, Summary, View
+from dissensus.studies._long_range import LONG_RANGE, RING
+from dissensus.studies._minesweeper import MINESWEEPER
+from dissensus.studies._missing import MISSING, MISSING_ABLATION, MISSING_DEPTH, MISSING_SHARE
+from dissensus.studies._nonlinearity import CRITICAL, NONLINEARITY
+from dissensus.studies._runtime import MEMORY, RUNTIME, run_memory, run_timed
+from dissensus.studies._study import Study
+
+if TYPE_CHECKING:
+    from dissensus.studies import theory
+    from dissensus.studies._bench import bench
+    from dissensus.studies._demo import demo
+    from dissensus.studies._reproduce import Reproduction, outlook, reproduce
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (HOMOPHILIC, HETEROPHILIC, DYNAMICS, LARGE, DEPTH, ENERGY, NONLINEARITY, RUNTIME, BIFURCATION)
+    for study in (
+        *(HOMOPHILIC, HETEROPHILIC, AS_PRINTED, READING, ABLATION),
+        *(DYNAMICS, LARGE, DEPTH, ENERGY, NONLINEARITY, CRITICAL, RUNTIME, MEMORY, BIFURCATION),
+        *(MISSING, MISSING_DEPTH, MISSING_SHARE, MISSING_ABLATION, LABELS, LONG_RANGE, RING, MINESWEEPER, COST),
+    )
 }
 
 __all__ = [
     "STUDIES",
-    "Details",
-    "Grid",
-    "Lines",
-    "Outlook",
-    "Paired",
-    "Pitchfork",
-    "Plan",
-    "Printed",
-    "Request",
+    "Reproduction",
     "Study",
-    "Summary",
-    "Training",
-    "View",
-    "check_results",
+    "bench",
+    "demo",
     "outlook",
-    "printed",
-    "read_results",
-    "run_bifurcation",
-    "run_energy",
-    "run_timed",
-    "total_seconds",
-    "write_results",
+    "reproduce",
+    "theory",
 ]
+
+# Stores name these functions as what made their runs.
+_TARGETS = (run_bifurcation, run_cost, run_energy, run_memory, run_timed)
+_HOMES = {
+    **dict.fromkeys(("Reproduction", "outlook", "reproduce"), "_reproduce"),
+    "bench": "_bench",
+    "demo": "_demo",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return import_module(f"{__name__}.theory")
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

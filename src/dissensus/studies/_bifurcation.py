@@ -5,61 +5,53 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dissensus.runs import Record, key
-from dissensus.studies._study import Config, Plan, Request, Row, Study
+from dissensus.studies._study import Config, Request, Row, Study, StudyRuns
 from dissensus.studies._views import Lines, Pitchfork
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dissensus.dynamics import Branch
-
 DIAGRAMS = {"pitchfork": "without input", "unfolding": "with input"}
-# panel -> attention relative to u*, whether there is input
-PANELS = {"a": (0.5, False), "b": (1.5, False), "c": (1.0, False), "d": (1.0, True)}
+PANELS = {
+    "a": "u < u*, without input",
+    "b": "u > u*, without input",
+    "c": "u = u*, without input",
+    "d": "u = u*, with input",
+    "e": "u > u*, without input, reversed",
+}
 _BRANCH = ("diagram", "curve", "piece", "attention", "z", "unstable")
-_COURSE = ("panel", "curve", "piece", "time", "opinion")
+_COURSE = ("panel", "curve", "piece", "attention", "z", "time", "opinion")
 
 
 def run_bifurcation(config: Config) -> dict[str, Any]:
-    """Equilibria over the attention, and four simulations from one start, of agents on a square lattice.
+    """Equilibria over the attention, and opinions on a lattice: :func:`dissensus.dynamics.regimes` with its defaults.
 
     Args:
-        config: ``side`` of the lattice, ``damping``, ``self_reinforcement``, ``input`` (mean of a random input that
-            differs between agents), ``time`` and ``seed`` of start and input.
+        config: ``side`` of the lattice, ``damping``, ``self_reinforcement``, and ``seed`` of the initial opinions.
 
     Returns:
         ``critical``: u*; ``branches``: lists of ``diagram, curve, piece, attention, z, unstable``, with the weighted
-        average opinion z; ``courses``: lists of ``panel, curve, piece, time, opinion``, a piece being an agent.
+        average opinion z; ``courses``: lists of ``panel, curve, piece, attention, z, time, opinion``, a piece being an
+        agent.
     """
-    import numpy as np
-
     from dissensus import dynamics
 
-    random = np.random.default_rng(config["seed"])
     agents = config["side"] ** 2
-    start = random.uniform(-1.0, 1.0, agents) + 0.2
-    inputs = random.uniform(0.0, 2.0 * config["input"], agents)
-    common = {name: config[name] for name in ("damping", "self_reinforcement")} | {"normalize": True}
-    graph = lattice(config["side"])
-    found = {
-        "pitchfork": dynamics.bifurcation(graph, **common),
-        "unfolding": dynamics.bifurcation(graph, input=inputs, **common),
-    }
-    critical = found["pitchfork"].critical
+    common = {name: config[name] for name in ("seed", "damping", "self_reinforcement")}
+    found = dynamics.regimes(lattice(config["side"]), **common)
+    critical = found.plain.critical
     branches, courses = [], []
-    for name, diagram in found.items():
+    for name, diagram in (("pitchfork", found.plain), ("unfolding", found.unfolded)):
         for number, branch in enumerate(diagram.branches):
             branches += _branch(name, number, branch)
-    # Finer where the start decays, coarser where little happens.
-    times = [0.0, *np.geomspace(0.1, config["time"], 24).tolist()]
-    for panel, (attention, with_input) in PANELS.items():
-        b = inputs if with_input else 0.0
-        done = dynamics.simulate(graph, start, times=times, attention=attention * critical, input=b, **common)
-        opinions = done.states.reshape(len(times), agents).tolist()
+    for panel, done in found.runs.items():
+        # Every fourth time, the last one included, is enough for a curve.
+        times, opinions = done.times[::4].tolist(), done.states[::4, :, 0].numpy()
+        attention, averages = _short(found.attention[panel] * critical), opinions @ found.plain.weights[:, 0]
         courses += [
-            [panel, "agents", agent, _short(t), _short(row[agent])]
+            [panel, "agents", agent, attention, _short(z), _short(t), _short(row[agent])]
             for agent in range(agents)
-            for t, row in zip(times, opinions, strict=True)
+            for t, z, row in zip(times, averages.tolist(), opinions.tolist(), strict=True)
         ]
     return {"critical": _short(critical), "branches": branches, "courses": courses}
 
@@ -77,7 +69,7 @@ def lattice(side: int) -> "np.ndarray":
     return np.kron(np.eye(side), path) + np.kron(path, np.eye(side))
 
 
-def _branch(diagram: str, number: int, branch: "Branch") -> list[list[Any]]:
+def _branch(diagram: str, number: int, branch: Any) -> list[list[Any]]:
     """A branch cut where stability changes; neighbouring pieces share their end."""
     stable = branch.stable.tolist()
     kinds = [a and b for a, b in pairwise(stable)]
@@ -98,10 +90,9 @@ def _branch(diagram: str, number: int, branch: "Branch") -> list[list[Any]]:
 class BifurcationStudy(Study):
     """One run."""
 
-    def plan(self, request: Request) -> Plan:
-        side = 4 if request.quick else 5
-        common = {"damping": 1.0, "self_reinforcement": 1.0, "input": 0.1, "time": 60.0}
-        return Plan([{"side": side, **common, "seed": seed} for seed in request.seeds or (1,)])
+    def plan(self, request: Request) -> StudyRuns:
+        common = {"side": 4 if request.quick else 5, "damping": 1.0, "self_reinforcement": 1.0}
+        return StudyRuns([{**common, "seed": seed} for seed in request.seeds or (1,)])
 
     def rows(self, record: Record) -> list[Row]:
         config = record.config
@@ -126,7 +117,9 @@ BIFURCATION = BifurcationStudy(
     about=(
         "Nonlinear opinion dynamics of agents on a square lattice. Without input the neutral state loses stability at "
         "the critical attention u*, in a pitchfork; with input the pitchfork unfolds. The panels start from the same "
-        "opinions: (a) below u*, (b) above u*, (c) at u*, (d) at u* with input."
+        "opinions: (a) below u*, a neutral consensus; (b) above u*, dissensus of low variance; (c) at u*, a slow "
+        "approach to a neutral consensus; (d) at u* with input, dissensus of high variance; (e) is (b) from the "
+        "reversed start. 'dissensus bifurcation' draws the same for any graph."
     ),
     dimensions=("diagram", "panel", "curve", "piece"),
     target="dissensus.studies:run_bifurcation",
@@ -152,6 +145,7 @@ BIFURCATION = BifurcationStudy(
             x="time",
             series="curve",
             piece="piece",
+            x_log=True,
             x_label="time",
             y_label="opinion",
         ),

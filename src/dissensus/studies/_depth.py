@@ -2,25 +2,21 @@
 
 from typing import Any
 
-from dissensus.catalogue import MODELS
 from dissensus.studies._study import Row, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired
 
-# Models that may learn to scale time.
-_TIME_SCALED = ("grand", "gread", "acmp")
 _OTHERS = ("bimp-aa", "grand-aa", "gcn-pairnorm", "gcn-group", "gat", "sage")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def at_depth(point: Row) -> dict[str, Any]:
-    """Settings of a model at a depth: so many layers, or so many Euler steps of size 1."""
-    depth = point["depth"]
-    if not MODELS[point["model"]].continuous:
-        return {"model.num_layers": depth}
-    # Selecting among other times than the end, or learning to scale time, would make it another depth.
-    fixed = {"model.learn_time_scale": False} if point["model"].startswith(_TIME_SCALED) else {}
-    steps = {"model.time": float(depth), "model.method": "euler", "model.step_size": 1.0}
-    return {**steps, **fixed, "train.select_time": False}
+    """Settings of a model with ``depth`` layers, or ``depth`` Euler steps of size 1."""
+    from dissensus import nn
+
+    model = nn.info(point["model"])
+    settings = {f"model.{option}": value for option, value in model.at_depth(point["depth"]).items()}
+    # Selecting another time than the end would make it another depth.
+    return {**settings, "train.select_time": False} if model.continuous else settings
 
 
 def _chart(name: str, title: str, **options: Any) -> Lines:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from dissensus.catalogue import MODELS
+from dissensus.errors import InputError
 from dissensus.runs import Record, key
 from dissensus.studies._printed import printed
-from dissensus.studies._study import Config, Plan, Request, Row, Study
-from dissensus.studies._views import Lines, Summary
+from dissensus.studies._study import Config, Request, Row, Study, StudyRuns
+from dissensus.studies._views import Lines, Means
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +22,9 @@ _MEASURES = {
 # Eight curves a chart at most, as many as there are colours: two models must not look alike.
 VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw", "graphcon-gcn")
 DISCRETE = ("gat", "gcn", "gcn-pairnorm", "gcn-group", "sage")
+# The same models with the weights that they have by default, whose rectified units often die.
+RANDOM = {f"{name}, random weights": name for name in DISCRETE}
+_FLOOR = 1e-40  # on a logarithmic axis zero is drawn here
 _COMMON = {"nodes": 10, "channels": 2, "edge_share": 0.4, "layers": 1000}
 
 
@@ -29,35 +32,86 @@ def run_energy(config: Config) -> dict[str, Any]:
     """Measure the states of one untrained model along its layers, in double precision.
 
     The graph, its features from U[0, 1] and the model's weights come from the seed, so that all models see the same.
-    A continuous model starts at the features themselves and takes Euler steps of size 1.
+    A continuous model starts at the features themselves and takes Euler steps of size 1. A discrete one has the
+    identity in place of its weights: the features are not negative, so no rectified unit dies, and what is lost is lost
+    to smoothing. It has no dropout and is in training mode, where normalisations use the statistics of the states. A
+    module that is not of this package keeps its own weights, and its layers are read by :func:`measure.watch`.
 
     Args:
-        config: ``model, seed, nodes, channels, edge_share, layers``.
+        config: ``model, seed, nodes, channels, edge_share, layers``; ``weights = "random"`` keeps a discrete model's
+            own random weights.
     """
     import torch
 
-    from dissensus import measure, nn
+    from dissensus import nn
 
     x, edge_index = _graph(config)
     layers = _layers(config["layers"])
     channels = config["channels"]
+    info = nn.info(config["model"])
+    if not issubclass(info.cls, nn.Model):
+        states = _states_of_module(config, info, x, edge_index)
+        return _measured(layers, [states[layer - 1] for layer in layers], edge_index)
     # The last layer of a discrete model gives the scores, so there is one more than hidden ones.
-    options: dict[str, Any] = {"num_layers": config["layers"] + 1}
-    continuous = MODELS[config["model"]].continuous
+    options: dict[str, Any] = {"num_layers": config["layers"] + 1, "dropout": 0.0, "input_dropout": 0.0}
+    continuous = info.continuous
     if continuous:
         options = {"time": float(config["layers"]), "method": "euler", "step_size": 1.0}
     if config["model"] == "gat":
-        options["heads"] = 1  # two channels cannot be shared among its usual eight
+        # Two channels cannot be shared among its usual eight heads.
+        options |= {"heads": 1, "attention_dropout": 0.0}
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(config["seed"])
         sizes = {"in_channels": channels, "hidden_channels": channels, "out_channels": channels}
-        model: Any = nn.create(config["model"], **sizes, **options).double().eval()
+        model: Any = nn.create(config["model"], **sizes, **options).double().train(not continuous)
         if continuous:
             torch.nn.init.eye_(model.encoder.linear.weight)
             torch.nn.init.zeros_(model.encoder.linear.bias)
+        elif config.get("weights") != "random":
+            _keep_alive(model)
         states = model.trajectory(x, edge_index, layers)
+    return _measured(layers, states, edge_index)
+
+
+def _measured(layers: list[int], states: Any, edge_index: "Tensor") -> dict[str, Any]:
+    from dissensus import measure
+
     found = [measure.summary(state, edge_index) for state in states]
     return {"layers": layers, **{name: [entry[name] for entry in found] for name in _MEASURES}}
+
+
+def _states_of_module(config: Config, info: Any, x: "Tensor", edge_index: "Tensor") -> "tuple[Tensor, ...]":
+    """The states after each of ``config["layers"]`` layers of a module with its own random weights, without dropout."""
+    import torch
+    from torch_geometric.data import Data
+
+    from dissensus import measure
+
+    channels = config["channels"]
+    options = info.at_depth(config["layers"]) | ({"dropout": 0.0} if "dropout" in info.known_options else {})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config["seed"])
+        model = info.create(channels, channels, channels, **options).double()
+    states = measure.watch(model, Data(x=x, edge_index=edge_index)).states
+    if len(states) < config["layers"]:
+        raise InputError(
+            f"{info.name} of depth {config['layers']} has {len(states)} layers to read: let {info.depth} be the number "
+            "of its MessagePassing layers"
+        )
+    return states
+
+
+def _keep_alive(model: Any) -> None:
+    """The identity in place of the weights of a discrete model, halved where a layer adds two maps; no bias."""
+    import torch
+
+    for layer in model.layers:
+        maps = [part for part in layer.children() if getattr(part, "weight", None) is not None]
+        for part in maps:
+            part.weight.copy_(torch.eye(*part.weight.shape, dtype=part.weight.dtype) / len(maps))
+        for name, parameter in layer.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
 
 
 def _graph(config: Config) -> "tuple[Tensor, Tensor]":
@@ -91,14 +145,19 @@ class Energy(Study):
     def takes(self) -> tuple[str, ...]:
         return ("models", "seeds")
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request) -> StudyRuns:
         models = request.models or (("bimp", "gcn") if request.quick else self.models)
         common = {**_COMMON, "layers": 100} if request.quick else _COMMON
-        return Plan([{**common, "model": model, "seed": seed} for model in models for seed in request.seeds or (1,)])
+        seeds = request.seeds or ((1,) if request.quick else tuple(range(1, 11)))
+        # A discrete model a second time, with its random weights.
+        kinds = [{"model": model} for model in models if model not in RANDOM]
+        kinds += [{"model": model, "weights": "random"} for model in models if model in DISCRETE and not request.quick]
+        return StudyRuns([{**common, **kind, "seed": seed} for kind in kinds for seed in seeds])
 
     def rows(self, record: Record) -> list[Row]:
         config = record.config
-        base = {"dataset": "random graph", "model": config["model"], "split": config["seed"], "seed": config["seed"]}
+        model = f"{config['model']}, random weights" if config.get("weights") == "random" else config["model"]
+        base = {"dataset": "random graph", "model": model, "split": config["seed"], "seed": config["seed"]}
         settings = key({name: value for name, value in config.items() if name != "seed"})[:12]
         last = {"settings": settings, "finished": record.finished, "error": record.error}
         if record.result is None:
@@ -117,7 +176,7 @@ def _charts(name: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] =
     """One chart for each measure, of some of the models."""
     return [
         Lines(
-            name="-".join(filter(None, [measure.replace("_", "-"), name])),
+            name="-".join(filter(None, [measure.replace("_", "-"), name.replace(" ", "-")])),
             title=f"{label[0].upper()}{label[1:]}{f', {name}' if name else ''}",
             value=measure,
             only=only,
@@ -125,9 +184,10 @@ def _charts(name: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] =
             x="layer",
             x_log=True,
             y_log=logarithmic,
-            within=(1e-40, 1e10) if logarithmic else (0.0, inf),
+            within=(0.0, 1e10) if logarithmic else (0.0, inf),
+            floor=_FLOOR if logarithmic else -inf,
             x_label="layers, or Euler steps of size 1",
-            y_label=label,
+            y_label=f"{label} (the bottom, {_FLOOR:g}, is zero or less than that)" if logarithmic else label,
         )
         for measure, (label, logarithmic) in _MEASURES.items()
     ]
@@ -137,19 +197,23 @@ ENERGY = Energy(
     name="energy",
     title="Dirichlet energy over depth",
     about=(
-        "Untrained models, all from the same seed, on a connected random graph of 10 nodes with 2 features from "
-        "U[0, 1], through 1000 layers or Euler steps of size 1. A continuous model starts at the features themselves. "
+        "Untrained models on connected random graphs of 10 nodes with 2 features from U[0, 1], one graph per seed and "
+        "the same for all models, through 1000 layers or Euler steps of size 1. A continuous model starts at the "
+        "features. A discrete one has the identity in place of its weights, so that no rectified unit dies, and its "
+        "normalisation uses the statistics of the states. With random weights every unit of GCN dies, and of SAGE in "
+        "most seeds: a state of zeros, drawn at the bottom, is no smoothing. "
         "The raw energy of a state that grows says little: the energy relative to the squared norm, and the ranks, "
         "stand beside it."
     ),
-    models=(*printed("homophilic").values("model"), "graphcon-gcn", "gread-f", "gread-fb", "acmp"),
+    models=(*printed("homophilic").values("model"), "graphcon-gcn", "gread-f", "gread-fb", "acmp", *RANDOM),
     dimensions=("model", "layer"),
     target="dissensus.studies:run_energy",
     views=(
-        *_charts("", without=(*VARIANTS, *DISCRETE)),
+        *_charts("", without=(*VARIANTS, *DISCRETE, *RANDOM)),
         *_charts("variants", only=("bimp", *VARIANTS)),
         *_charts("discrete", only=("bimp", *DISCRETE)),
-        Summary(
+        *_charts("random weights", only=("bimp", *RANDOM)),
+        Means(
             name="last",
             title="At the last layer",
             values={name: label for name, (label, _) in _MEASURES.items()},

@@ -8,20 +8,29 @@ from dissensus.studies._printed import Printed, printed
 from dissensus.studies._study import Row, Training
 
 
+def both_cornells() -> Printed:
+    """The printed table, with its one column for Cornell beside both files of that graph."""
+    table = printed("heterophilic")
+    means = dict(table.means)
+    means |= {(model, "cornell"): mean for (model, name), mean in means.items() if name == "cornell-geomgcn2020"}
+    return Printed(table.columns, means)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Heterophilic(Training):
     """Says which Cornell is which."""
 
     @property
     def printed(self) -> Printed:
-        return printed("heterophilic")
+        return both_cornells()
 
     def notes(self, rows: Sequence[Row]) -> list[str]:
         if not any(row["dataset"].startswith("cornell") for row in rows):
             return []
         return [
-            "The dataset cornell-geomgcn2020 is the mixed-up file of 2020 that the paper's homophily of 0.30 belongs "
-            "to; cornell is the corrected release, of which the paper prints nothing."
+            "The paper prints one Cornell, and both files are compared with it: cornell-geomgcn2020, the mixed-up one "
+            "of 2020, has the printed homophily of 0.30; on cornell, the corrected one, accuracies are closer to "
+            "the printed ones."
         ]
 
 
@@ -32,8 +41,8 @@ HETEROPHILIC = Heterophilic(
         "Test accuracy in per cent at the best validation accuracy, on the ten fixed splits of each graph. An MLP, "
         "which sees no edges, stands beside the models."
     ),
-    models=(*printed("heterophilic").values("model"), "mlp"),
-    datasets=(*printed("heterophilic").values("dataset"), "cornell"),
+    models=(*both_cornells().values("model"), "mlp"),
+    datasets=both_cornells().values("dataset"),
     quick_datasets=("texas",),
     views=accuracy_views("Test accuracy on heterophilic graphs, in per cent"),
 )

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from dissensus.catalogue import MODELS
-from dissensus.data._catalogue import CATALOGUE
+from dissensus import data
 from dissensus.errors import InputError, one_of
 from dissensus.runs import Record, grid, key
 from dissensus.studies._printed import Printed, printed
@@ -20,6 +19,8 @@ Row = dict[str, Any]
 # Splits 1-20 are set aside for tuning, so what is reported by default comes from others.
 REPORT_SPLITS = tuple(range(101, 121))
 QUICK_EPOCHS = 3
+# The choices of a request that narrow the runs of a study.
+CHOICES = ("preset", "models", "datasets", "splits", "seeds", "depths")
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,18 @@ class Request:
     synthetic: bool = False
 
     def __post_init__(self) -> None:
+        from dissensus import nn
+
         for model in self.models or ():
-            one_of("model", model, MODELS)
+            nn.info(model)
         for dataset in self.datasets or ():
-            one_of("dataset", dataset, CATALOGUE)
+            one_of("dataset", dataset, data.names())
         if self.preset is not None and not self.preset.endswith(".toml"):
             one_of("preset", self.preset, preset_names())
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyRuns:
     """The runs of a study: configurations, and the preset of each setting (by the hash in its rows)."""
 
     configs: list[Config]
@@ -84,7 +87,7 @@ class Study(ABC):
     preset: str = "tuned"
 
     @abstractmethod
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request) -> StudyRuns:
         """The runs that a request asks for."""
 
     @property
@@ -92,11 +95,16 @@ class Study(ABC):
         """The choices of a :class:`Request` that it heeds; the others mean nothing to it."""
         return ("seeds",)
 
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether a generated graph can take the place of one of its datasets."""
+        return False
+
     @abstractmethod
     def rows(self, record: Record) -> list[Row]:
         """A finished run as rows of plain values; a failed one has its error and no numbers."""
 
-    def check(self, configs: Sequence[Config]) -> None:  # noqa: B027 (most need none)
+    def validate(self, configs: Sequence[Config]) -> None:  # noqa: B027 (most need none)
         """Refuse runs that cannot work, before any starts."""
 
     def order(self, column: str) -> tuple[str, ...]:
@@ -120,6 +128,7 @@ class Training(Study):
     Attributes:
         models, datasets: by default.
         axes: further columns and the values they take.
+        columns: those that show a setting as it is, and its name, such as ``data.labels_per_class``.
         flags: from a point (model, dataset and a value for each axis) to settings that override the preset's.
         quick_models, quick_datasets, quick_axes: the same for a quick look.
         stand_in: the generated dataset in place of each that cannot be had.
@@ -129,6 +138,7 @@ class Training(Study):
     datasets: tuple[str, ...]
     dimensions: tuple[str, ...] = ("dataset", "model")
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     flags: Callable[[Row], dict[str, Any]] = lambda point: {}
     quick_models: tuple[str, ...] = ("bimp", "gcn")
     quick_datasets: tuple[str, ...] = ("cora",)
@@ -140,7 +150,11 @@ class Training(Study):
     def takes(self) -> tuple[str, ...]:
         return ("preset", "models", "datasets", "splits", "seeds", *(("depths",) if "depth" in self.axes else ()))
 
-    def plan(self, request: Request) -> Plan:
+    @property
+    def has_stand_in(self) -> bool:
+        return bool(self.stand_in)
+
+    def plan(self, request: Request) -> StudyRuns:
         models = request.models or (self.quick_models if request.quick else self.models)
         datasets = request.datasets or (self.quick_datasets if request.quick else self.datasets)
         axes = {**self.axes, **self.quick_axes} if request.quick else self.axes
@@ -148,10 +162,12 @@ class Training(Study):
             for depth in request.depths:
                 one_of("depth", str(depth), self.order("depth"))
             axes = {**axes, "depth": request.depths}
-        plan = Plan([])
+        if request.preset and "preset" in axes:
+            axes = {**axes, "preset": (request.preset,)}
+        plan = StudyRuns([])
         for dataset, model, *values in product(datasets, models, *axes.values()):
             point = {"dataset": dataset, "model": model, **dict(zip(axes, values, strict=True))}
-            preset, flags = _settings(request.preset or self.preset, dataset, one_of("model", model, MODELS))
+            preset, flags = _settings(request.preset or point.get("preset", self.preset), dataset, model)
             flags |= self.flags(point)
             if request.quick:
                 flags |= {"train.epochs": QUICK_EPOCHS}
@@ -180,6 +196,7 @@ class Training(Study):
                 "model": model["name"],
                 "depth": _whole(model.get("num_layers", model.get("time"))),
                 "saturation": model.get("saturation"),
+                **{name: _setting(config, path) for name, path in self.columns.items()},
                 "split": config["data"]["split"],
                 "seed": train["seed"],
                 "status": record.status,
@@ -194,17 +211,16 @@ class Training(Study):
             }
         ]
 
-    def check(self, configs: Sequence[Config]) -> None:
+    def validate(self, configs: Sequence[Config]) -> None:
         from dissensus import train
-        from dissensus.train._fit import load
 
         trainings = [self.unwrap(config) for config in configs]
         for training in {settings_key(config): config for config in trainings}.values():
-            train.check(train.Config.from_dict(training))
+            train.Config.from_dict(training).check()
         wanted = {(config["data"]["name"], config["data"]["split"]): config for config in trainings}
         for (name, split), config in sorted(wanted.items(), key=lambda item: item[0]):
             try:
-                load(train.Config.from_dict(config).data).split(split)
+                train.Config.from_dict(config).data.load().split(split)
             except (InputError, ImportError) as error:
                 if name not in self.stand_in:
                     raise
@@ -232,15 +248,9 @@ def protocol(dataset: str, request: Request) -> tuple[Sequence[int], Sequence[in
     Fixed splits are used whole, with ten training seeds (five where there is one split only); of random ones
     :data:`REPORT_SPLITS`, with one.
     """
-    entry = CATALOGUE[dataset]
-    splits: tuple[int, ...]
-    seeds: tuple[int, ...]
-    if dataset in ("ogbn-arxiv", "arxiv-synthetic"):
-        splits, seeds = (0,), tuple(range(1, 6))
-    elif entry.files and entry.development is None:
-        splits, seeds = tuple(range(10)), tuple(range(1, 11))
-    else:
-        splits, seeds = REPORT_SPLITS, (1,)
+    fixed = data.info(dataset).fixed_splits
+    splits: tuple[int, ...] = tuple(range(fixed)) if fixed else REPORT_SPLITS
+    seeds = tuple(range(1, {0: 2, 1: 6}.get(fixed, 11)))
     if request.quick:
         splits, seeds = splits[:1], seeds[:1]
     return request.splits or splits, request.seeds or seeds
@@ -262,6 +272,11 @@ def _settings(preset: str, dataset: str, model: str) -> tuple[str, dict[str, Any
             raise
         preset, layer = "default", read_preset("default", dataset, model)
     return preset, {f"{section}.{name}": value for section, part in layer.items() for name, value in part.items()}
+
+
+def _setting(config: Config, path: str) -> Any:
+    section, name = path.split(".")
+    return config[section].get(name)
 
 
 def _whole(value: float | None) -> float | int | None:

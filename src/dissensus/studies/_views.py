@@ -45,7 +45,7 @@ class Grid(View):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary(View):
+class Means(View):
     """A table of several means side by side.
 
     Attributes:
@@ -81,6 +81,11 @@ class Paired(View):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ranks(View):
+    """Models ranked on every dataset by their mean, as a table and as a critical-difference figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lines(View):
     """Curves of ``value`` over ``x``, one for each value of ``series``.
 
@@ -93,6 +98,7 @@ class Lines(View):
         dashed: a column; pieces in which it is true are drawn broken.
         x_label, y_label, x_log, y_log: of the axes.
         within: values outside this range are not drawn, so that one curve that diverges does not flatten all others.
+        floor: smaller values are drawn here, so that zero has a place on a logarithmic axis.
     """
 
     x: str
@@ -106,6 +112,7 @@ class Lines(View):
     x_log: bool = False
     y_log: bool = False
     within: tuple[float, float] = (-inf, inf)
+    floor: float = -inf
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,10 @@
-"""Typed configuration, presets, one training loop for all models, and trained models as folders.
+"""Train any module on any graph with :func:`fit`; whole runs from a typed configuration with :func:`run`.
 
->>> config = resolve("karate", "gcn", flags={"train.epochs": 5})
+>>> from dissensus import train
+>>> config = train.resolve("karate", "gcn", flags={"train.epochs": 5})
 >>> config.train.epochs
 5
->>> fit(config).epoch <= 5
+>>> train.run(config).epoch <= 5
 True
 
 The configuration needs no torch; what trains is imported when first used.
@@ -12,53 +13,47 @@ The configuration needs no torch; what trains is imported when first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dissensus.train import presets
 from dissensus.train._config import Config, DataConfig, ModelConfig, TrainConfig
-from dissensus.train._presets import preset_names, read_preset
+from dissensus.train._config import is_error as is_error
+from dissensus.train._resolve import merge as merge
 from dissensus.train._resolve import resolve
+from dissensus.train.presets import preset_names as preset_names
+from dissensus.train.presets import read_preset as read_preset
 
 # What a grid of runs in :mod:`dissensus.runs` calls.
 TARGET = "dissensus.train:execute"
 
 if TYPE_CHECKING:
-    from dissensus.train._distributed import fit_distributed
-    from dissensus.train._execute import execute, watching
-    from dissensus.train._fit import Epoch, Result, TrainingError, check, fit
-    from dissensus.train._log import open_logger
-    from dissensus.train._save import Saved, load_saved, order_unknown, predict, prediction_rows, prepare, save
+    from dissensus.train._fit import Epoch as Epoch
+    from dissensus.train._fit import Result, fit
+    from dissensus.train._run import Run as Run
+    from dissensus.train._run import execute as execute
+    from dissensus.train._run import run
+    from dissensus.train._save import Saved as Saved
+    from dissensus.train._save import load_saved, predict, save
+    from dissensus.train._save import order_unknown as order_unknown
+    from dissensus.train._save import prepare as prepare
 
 __all__ = [
-    "TARGET",
     "Config",
     "DataConfig",
-    "Epoch",
     "ModelConfig",
     "Result",
-    "Saved",
     "TrainConfig",
-    "TrainingError",
-    "check",
-    "execute",
     "fit",
-    "fit_distributed",
     "load_saved",
-    "open_logger",
-    "order_unknown",
     "predict",
-    "prediction_rows",
-    "prepare",
-    "preset_names",
-    "read_preset",
+    "presets",
     "resolve",
+    "run",
     "save",
-    "watching",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("execute", "watching"), "_execute"),
-    **dict.fromkeys(("Epoch", "Result", "TrainingError", "check", "fit"), "_fit"),
-    "fit_distributed": "_distributed",
-    "open_logger": "_log",
-    **dict.fromkeys(("Saved", "load_saved", "order_unknown", "predict", "prediction_rows", "prepare", "save"), "_save"),
+    **dict.fromkeys(("Epoch", "Result", "fit"), "_fit"),
+    **dict.fromkeys(("Run", "execute", "run"), "_run"),
+    **dict.fromkeys(("Saved", "load_saved", "order_unknown", "predict", "prepare", "save"), "_save"),
 }
 
 

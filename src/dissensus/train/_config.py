@@ -1,24 +1,47 @@
 """What a run is: data, model and training as frozen dataclasses, checked when they are made. Free of torch."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from functools import lru_cache
+from importlib.util import find_spec
 from math import isfinite
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dissensus.catalogue import MODELS
-from dissensus.data import PARTITIONERS
-from dissensus.errors import InputError, one_of, unknown
+from dissensus.data import PARTITIONERS, names
+from dissensus.errors import InputError, missing_extra, one_of, unknown
+
+if TYPE_CHECKING:
+    from dissensus.data import Dataset
 
 OPTIMIZERS = ("adam", "adamax", "rmsprop")
 DTYPES = ("float32", "float64")
+# Of classes, of two classes, and of numbers.
+CLASS_METRICS = ("accuracy", "balanced_accuracy", "macro_f1")
+BINARY_METRICS = ("roc_auc", "average_precision")
+ERRORS = ("mae", "rmse")
+METRICS = CLASS_METRICS + BINARY_METRICS + ERRORS
 # Datasets that are generated, and so have options of their own.
-GENERATED = ("csbm", "arxiv-synthetic")
+GENERATED = ("csbm", "arxiv-synthetic", "shortest-path", "eccentricity", "diameter", "ring-transfer")
 
 _KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
 
 
 def _setting(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
+
+
+def is_error(metric: str) -> bool:
+    """Whether a metric is an error, in the target's unit and better when smaller, and not a share in per cent."""
+    return metric in ERRORS
+
+
+def located(model: str) -> str:
+    """The name of a model, its file by the absolute path where it is ``file.py:Class``."""
+    path, _, name = model.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{name}" if path.endswith(".py") else model
 
 
 class _Section:
@@ -60,6 +83,11 @@ class _Section:
     def _check_options(cls, values: Mapping[str, Any], options: Mapping[str, Any], known: list[str]) -> None:
         raise unknown("setting", f"{cls.section}.{next(iter(options))}", [f"{cls.section}.{name}" for name in known])
 
+    @classmethod
+    def settings(cls) -> dict[str, tuple[type, Any, str]]:
+        """The settings of the section: name -> (type, default, help)."""
+        return {entry.name: (_kind(entry), entry.default, entry.metadata["help"]) for entry in _settings(cls)}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values; settings that are None are left out."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
@@ -78,6 +106,11 @@ class DataConfig(_Section):
     largest_component: bool = _setting(False, "keep the largest connected component alone")
     undirected: bool | None = _setting(None, "add the reverse of every edge")
     fingerprint: str | None = _setting(None, "hash of the data, which must then agree")
+    labels_per_class: int | None = _setting(None, "training nodes in each class, in place of the protocol's")
+    missing_features: float | None = _setting(
+        None, "share of the nodes outside the training set whose features are set to zero; 1 takes all"
+    )
+    protocol: str | None = _setting(None, "other splits of the same data, such as tunedgnn")
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -87,6 +120,31 @@ class DataConfig(_Section):
 
     def _check(self) -> None:
         self._at_least(0, "split")
+        if self.labels_per_class is not None:
+            self._at_least(1, "labels_per_class")
+        if self.missing_features is not None and not 0.0 <= self.missing_features <= 1.0:
+            raise InputError(f"data.missing_features is {self.missing_features}: give a share from 0 to 1")
+
+    def load(self) -> "Dataset":
+        """The dataset; the last ones stay in memory, so that a grid of runs loads each once."""
+        # A file may change at any time: it is remembered only by its fingerprint.
+        kept = self.fingerprint is not None or self.name in names()
+        dataset = (_load if kept else _load.__wrapped__)(json.dumps(self.as_dict() | {"split": 0}))
+        if self.fingerprint not in (None, dataset.fingerprint):
+            raise InputError(
+                f"{self.name} has changed since this configuration was made (its fingerprint is {dataset.fingerprint}, "
+                f"not {self.fingerprint}): restore the file, or start from the file as it is"
+            )
+        return dataset
+
+
+@lru_cache(maxsize=2)
+def _load(settings: str) -> "Dataset":
+    from dissensus import data
+
+    given = json.loads(settings)
+    name, _, _ = given.pop("name"), given.pop("split"), given.pop("fingerprint", None)
+    return data.load(name, **given)
 
 
 @dataclass(frozen=True)
@@ -97,6 +155,7 @@ class ModelConfig(_Section):
 
     name: str = _setting("bimp", "name of a model")
     hidden_channels: int = _setting(64, "width of the hidden state")
+    fingerprint: str | None = _setting(None, "hash of the file of a model of yours, which must then agree")
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -104,8 +163,27 @@ class ModelConfig(_Section):
         """Only the model's class knows them."""
 
     def _check(self) -> None:
-        one_of("model", self.name, MODELS)
         self._at_least(1, "hidden_channels")
+
+    def file_hash(self) -> str | None:
+        """A hash of the file that the model's class is in, where the name is ``file.py:Class``; otherwise None."""
+        path = Path(located(self.name).rpartition(":")[0])
+        if path.suffix != ".py" or not path.is_file():
+            return None
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+    def create(self, in_channels: int, out_channels: int, num_nodes: int) -> Any:
+        """The model, a ``torch.nn.Module``, for a graph of these sizes."""
+        from dissensus import nn
+
+        if self.fingerprint not in (None, found := self.file_hash()):
+            raise InputError(
+                f"{self.name} has changed since this configuration was made (its fingerprint is {found}, not "
+                f"{self.fingerprint}): restore the file, or start from the file as it is"
+            )
+        model = nn.info(self.name)
+        options = model.complete(self.options, num_nodes=num_nodes)
+        return model.create(in_channels, self.hidden_channels, out_channels, **options)
 
 
 @dataclass(frozen=True)
@@ -127,17 +205,25 @@ class TrainConfig(_Section):
     consistency: float | None = _setting(
         None, "weight of agreeing, on all nodes, with the sharpened prediction of the epoch before"
     )
+    node_dropout: float | None = _setting(
+        None, "probability that all features of a node are set to zero in a training step (0)"
+    )
     clusters: int | None = _setting(None, "train on so many clusters of nodes in turn, not on the whole graph at once")
     clusters_per_step: int | None = _setting(None, "clusters, joined at random, of one step of the optimizer (1)")
     partitioner: str | None = _setting(None, f"what makes the clusters, one of {', '.join(PARTITIONERS)} (greedy)")
+    metric: str | None = _setting(None, f"what to select by and report, one of {', '.join(METRICS)} (the dataset's)")
 
     def _check(self) -> None:
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         one_of("dtype", self.dtype, DTYPES)
+        if self.metric is not None:
+            one_of("metric", self.metric, METRICS)
         self._at_least(1, "epochs")
         self._at_least(0, "patience", "weight_decay", "seed")
         if self.consistency is not None:
             self._at_least(0, "consistency")
+        if self.node_dropout is not None and not 0.0 <= self.node_dropout < 1.0:
+            raise InputError(f"train.node_dropout is {self.node_dropout}: give a probability from 0 to below 1")
         if self.lr <= 0:
             raise InputError(f"train.lr is {self.lr}: give a positive learning rate")
         self._check_clusters()
@@ -172,18 +258,40 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
-    def __post_init__(self) -> None:
-        if self.train.select_time and not MODELS[self.model.name].continuous:
-            raise InputError(f"{self.model.name} has layers, not a time to select: set train.select_time to false")
-        if self.train.select_time and self.model.options.get("depth") == "equilibrium":
-            raise InputError(
-                "an equilibrium has no time to select: set train.select_time to false, or leave model.depth out"
-            )
-        if self.train.clusters is not None and self.model.options.get("option_attention") == "node":
-            raise InputError(
-                "model.option_attention=node is tied to the nodes of the whole graph, so it cannot train on clusters: "
-                "use gram or identity, or leave out train.clusters"
-            )
+    def pinned(self) -> Self:
+        """The same run, with the files that it names by absolute path and hash of content: they may change.
+
+        Worker processes, stores and saved models know a graph or a model from a file of yours by both. Of a model, the
+        hash is that of its file alone, not of what the file imports.
+        """
+        values = self.as_dict()
+        if self.data.name not in names():
+            path = str(Path(self.data.name).expanduser().resolve())
+            values["data"] |= {"name": path, "fingerprint": self.data.load().fingerprint}
+        if (found := self.model.file_hash()) is not None:
+            values["model"] |= {"name": located(self.model.name), "fingerprint": found}
+        return type(self).from_dict(values)
+
+    def check(self) -> None:
+        """Refuse what only torch and the model's class can judge: options, device, a missing partitioner."""
+        import torch
+
+        from dissensus.train._fit import check_model, device_of
+
+        device_of(self.train.device)
+        if self.train.partitioner == "metis" and find_spec("pymetis") is None:
+            raise missing_extra("pymetis", "partition")
+        with torch.random.fork_rng(devices=[]):
+            try:
+                model = self.model.create(1, 2, 1)
+            except TypeError as error:
+                raise InputError(f"an option of {self.model.name} is of the wrong type: {error}") from error
+        check_model(model, self.train)
+
+    @staticmethod
+    def sections() -> dict[str, Any]:
+        """The classes of the sections: ``data``, ``model``, ``train``."""
+        return dict(SECTIONS)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -198,6 +306,7 @@ class Config:
         return {name: getattr(self, name).as_dict() for name in SECTIONS}
 
 
+# The sections by name.
 SECTIONS: dict[str, Any] = {kind.section: kind for kind in (DataConfig, ModelConfig, TrainConfig)}
 
 
@@ -207,11 +316,6 @@ def check_sections(values: Mapping[str, Any]) -> None:
         one_of("section", name, SECTIONS)
         if not isinstance(section, Mapping):
             raise InputError(f"{name} is {section!r}: it is a section, so set something in it, such as train.epochs")
-
-
-def settings(section: str) -> dict[str, tuple[type, Any, str]]:
-    """The settings of a section: name -> (type, default, help)."""
-    return {entry.name: (_kind(entry), entry.default, entry.metadata["help"]) for entry in _settings(SECTIONS[section])}
 
 
 def _settings(section: Any) -> list[Field[Any]]:

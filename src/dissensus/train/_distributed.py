@@ -9,47 +9,30 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, distributed
 
-from dissensus import nn
-from dissensus._ray import connected
-from dissensus.data._clusters import check_share
+from dissensus.data import Clusters
 from dissensus.errors import DissensusError, InputError, missing_extra
+from dissensus.ray_cluster import connected
 from dissensus.train._config import Config
-from dissensus.train._fit import Epoch, Result, Team, check, load, train
+from dissensus.train._fit import Epoch, Result, Team
+from dissensus.train._run import Run, run_on
 
 _Made = TypeVar("_Made")
 
 
-def fit_distributed(
-    config: Config,
-    *,
-    workers: int,
-    threads: int = 1,
-    address: str | None = None,
-    progress: Callable[[Epoch], None] | None = None,
-) -> Result:
-    """Train one model by several workers, each on clusters of its own (needs the extra ``ray``).
-
-    Each step of the optimizer is one step on ``workers`` batches, one a worker, with the mean loss of the training
-    nodes of all of them: the step that one worker would make on these batches together. A worker's batch is
-    ``train.clusters_per_step`` clusters. The first worker evaluates for all. Everything else is as in :func:`fit`.
-
-    Args:
-        config: the run; ``train.clusters`` is set, and its batches can be shared evenly.
-        workers: number of workers; each holds the whole graph and the model.
-        threads: of one worker, which asks Ray for as many cores (and for a GPU where ``train.device`` is one).
-        address: of a running Ray cluster, on whose nodes the package is installed; without, Ray starts here.
-        progress: called after every epoch.
-    """
+def run_distributed(
+    config: Config, *, workers: int, threads: int, address: str | None, progress: Callable[[Epoch], None] | None
+) -> Run:
+    """:func:`run` with ``workers``."""
     settings = config.train
     if workers < 1 or threads < 1:
         raise InputError(f"{workers} workers with {threads} threads each: give at least one")
     if settings.clusters is None:
         raise InputError("the workers share clusters of nodes: set train.clusters, such as 8 times their number")
-    check_share(settings.clusters, settings.clusters_per_step or 1, workers)
+    Clusters.check_share(settings.clusters, settings.clusters_per_step or 1, workers)
     gpu = not settings.device.startswith("cpu")
     if not gpu:
-        check(config)
-    dataset = load(config.data)
+        config.check()
+    dataset = config.data.load()
     dataset.split(config.data.split)
     with connected(address, workers * threads, {"RAY_TRAIN_V2_ENABLED": "1"}) as ray, TemporaryDirectory() as folder:
         try:
@@ -77,7 +60,7 @@ def fit_distributed(
         raise answer
     if isinstance(answer, Exception):
         raise DissensusError(f"the workers failed, and Ray says: {answer}") from answer
-    return Result(config=config, dataset=dataset, **answer)
+    return Run(config=config, dataset=dataset, **answer)
 
 
 def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
@@ -115,13 +98,13 @@ def _work(task: dict[str, Any]) -> None:
     config = replace(config, train=replace(config.train, device=str(get_device())))
     progress = messages.put if team.rank == 0 else None
     try:
-        result = train(config, ray.get(task["dataset"]), team, progress=progress)
+        result = run_on(config, ray.get(task["dataset"]), team, progress=progress)
     except DissensusError as error:
         messages.put(error)
         raise
     if team.rank == 0:
         result.model.cpu()
-        names = [field.name for field in fields(result) if field.name not in ("config", "dataset")]
+        names = [field.name for field in fields(Result)]
         messages.put({name: getattr(result, name) for name in names})
 
 
@@ -131,7 +114,7 @@ class _Workers(Team):
     def __init__(self) -> None:
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
 
-    def join(self, model: nn.Model) -> Callable[..., Tensor]:
+    def join(self, model: torch.nn.Module) -> Callable[..., Tensor]:
         # Not every model uses all of its parameters; buffers belong to one worker's batch.
         return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
 

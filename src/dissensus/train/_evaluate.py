@@ -1,4 +1,4 @@
-"""Accuracy on validation and test nodes, at the end of time or at every step of the solver."""
+"""The metric on validation and test targets, at the end of time or at every step of the solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from dissensus.errors import SolverError
-from dissensus.nn import ContinuousModel, Model
-from dissensus.train._batch import Split
+from dissensus.nn import ContinuousModel
+from dissensus.train._batch import WholeGraph
+from dissensus.train._metrics import Metric
 
 # How far beyond T the GRAND family looks for the best time.
 REACH = 3.0
@@ -16,52 +17,68 @@ REACH = 3.0
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracies in per cent, the validation loss, and the solver time that they were read at (None: the end)."""
+    """The metric on validation and test, the validation loss, and the time they were read at (None: the end).
+
+    ``sign`` is -1 where a smaller metric is better.
+    """
 
     val: float
     test: float
     val_loss: float
     time: float | None = None
+    sign: int = 1
 
     def beats(self, other: "Score | None") -> bool:
-        """A higher validation accuracy, or the same with a lower validation loss; the earlier stays where both tie."""
-        return other is None or (self.val, -self.val_loss) > (other.val, -other.val_loss)
+        """A better metric on validation, or the same with a lower loss; the earlier stays where both tie."""
+        return other is None or (self.sign * self.val, -self.val_loss) > (other.sign * other.val, -other.val_loss)
 
 
 @torch.no_grad()
-def evaluate(model: Model, split: Split, *, select_time: bool, see: Callable[[Tensor], None] | None = None) -> Score:
+def evaluate(
+    model: torch.nn.Module,
+    graph: WholeGraph,
+    metric: Metric,
+    *,
+    select_time: bool,
+    see: Callable[[Tensor], None] | None = None,
+) -> Score:
     """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time.
 
-    ``see`` is called with the scores of all nodes at the end of time, [n, classes].
+    ``see`` is called with the scores of all targets at the end of time, [t, outputs].
     """
     model.eval()
     see = see or (lambda scores: None)
     if select_time:
         assert isinstance(model, ContinuousModel)
-        return _over_time(model, split, see)
-    scores = split.scores(model)
+        return _over_time(model, graph, metric, see)
+    scores = graph.scores(model)
     see(scores)
-    return _score(scores, split)
+    return _score(scores, graph, metric)
 
 
-def _over_time(model: ContinuousModel, split: Split, see: Callable[[Tensor], None]) -> Score:
+def _over_time(model: ContinuousModel, graph: WholeGraph, metric: Metric, see: Callable[[Tensor], None]) -> Score:
     best: list[Score] = []
 
     def look(time: float, state: Tensor) -> None:
-        scores = model.decoder(model.read(state))
+        scores = graph.pool(model.decoder(model.read(state)))
         if time == end:
             see(scores)
-        score = _score(scores, split, time)
+        score = _score(scores, graph, metric, time)
         if not best or score.beats(best[-1]):
             best.append(score)
         reached.append(time)
 
     reached = [0.0]
     end = model.time
-    split.prepare(model)
+    graph.prepare(model)
     try:
         # A step ends at T, so what is reported without this selection is always among the candidates.
-        model.integrate(split.x, split.edge_index, split.edge_weight, time=REACH * end, save_at=(end,), callback=look)
+        model.integrate(
+            *(graph.x, graph.edge_index, graph.edge_weight, graph.graph),
+            time=REACH * end,
+            save_at=(end,),
+            callback=look,
+        )
     except SolverError:
         # Beyond T a field that nobody trained there may well diverge; up to T it must not.
         if reached[-1] < end:
@@ -69,7 +86,6 @@ def _over_time(model: ContinuousModel, split: Split, see: Callable[[Tensor], Non
     return best[-1]
 
 
-def _score(scores: Tensor, split: Split, time: float | None = None) -> Score:
-    right = scores.argmax(1) == split.y
-    val, test = (100.0 * int(right[nodes].sum()) / len(nodes) for nodes in (split.val, split.test))
-    return Score(val, test, float(split.loss(scores, split.val)), time)
+def _score(scores: Tensor, graph: WholeGraph, metric: Metric, time: float | None = None) -> Score:
+    val, test = ((scores.index_select(0, part), graph.y.index_select(0, part)) for part in (graph.val, graph.test))
+    return Score(metric(*val), metric(*test), float(metric.loss(*val)), time, metric.sign)

@@ -1,13 +1,10 @@
-"""One training loop for all models."""
+"""One training loop for any module on any graph."""
 
-import ctypes
-import sys
 import time as clock
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
-from json import dumps, loads
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -15,15 +12,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from dissensus import data, nn
-from dissensus.data import Clusters, Dataset
-from dissensus.data._clusters import import_metis
-from dissensus.errors import DissensusError, InputError
-from dissensus.graph import clear_cache
-from dissensus.train._batch import Batch, Split, check_batch, check_loader, clusters_of
-from dissensus.train._config import Config, DataConfig, ModelConfig
+from dissensus import nn, runtime
+from dissensus.data import Clusters
+from dissensus.errors import InputError, TrainingError
+from dissensus.train._batch import Batch, WholeGraph, check_batch, check_graph, check_loader, clusters_of
+from dissensus.train._config import TrainConfig
 from dissensus.train._consistency import Consistency
 from dissensus.train._evaluate import Score, evaluate
+from dissensus.train._metrics import metric_of
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -31,17 +27,12 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
 }
 
-
 _Made = TypeVar("_Made")
-
-
-class TrainingError(DissensusError, RuntimeError):
-    """The training diverged; the message says what to change."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch: its number from 1, the training loss, validation accuracy in per cent and validation loss."""
+    """One epoch: its number from 1, the training loss, the metric on validation, and the validation loss."""
 
     number: int
     loss: float
@@ -51,48 +42,27 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a run gave.
+    """What training gave.
 
     Attributes:
-        config: the resolved configuration.
-        val: the best validation accuracy, in per cent.
-        test: the test accuracy of the same epoch (and time).
+        val: the metric on the validation targets, the best of all epochs; shares are in per cent.
+        test: the metric on the test targets at the same epoch (and time).
+        metric: its name, such as ``accuracy``.
         epoch: that epoch, counted from 1.
-        time: that solver time; None unless ``train.select_time`` is on.
+        time: that solver time; None unless ``select_time`` is on.
         seconds: what training and evaluation took.
-        history: one :class:`Epoch` for each epoch that was run.
-        model: the model as it was at that epoch, in evaluation mode; its ``time`` is the selected one.
-        dataset: what it was trained on.
+        history: one entry for each epoch that was run, with ``number``, ``loss``, ``val`` and ``val_loss``.
+        model: the module as it was at that epoch, in evaluation mode; the ``time`` of one of ours is the selected one.
     """
 
-    config: Config
     val: float
     test: float
+    metric: str
     epoch: int
     time: float | None
     seconds: float
     history: tuple[Epoch, ...] = field(repr=False)
-    model: nn.Model = field(repr=False)
-    dataset: Dataset = field(repr=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result in plain values, without history and parameters."""
-        return {
-            "dataset": self.dataset.name,
-            "model": self.config.model.name,
-            "split": self.config.data.split,
-            "seed": self.config.train.seed,
-            "val": self.val,
-            "test": self.test,
-            "epoch": self.epoch,
-            "epochs": len(self.history),
-            "time": self.time,
-            "seconds": self.seconds,
-            "selection": "epoch and time" if self.config.train.select_time else "epoch",
-            "protocol": self.dataset.protocol,
-            "parameters": sum(p.numel() for p in self.model.parameters()),
-            "options": self.model.config,
-        }
+    model: Any = field(repr=False)
 
 
 class Team:
@@ -101,7 +71,7 @@ class Team:
     rank = 0
     size = 1
 
-    def join(self, model: nn.Model) -> Callable[..., Tensor]:
+    def join(self, model: torch.nn.Module) -> Callable[..., Tensor]:
         """What to call in training in place of the model, so that the gradients become the mean over the team's."""
         return model
 
@@ -115,80 +85,144 @@ class Team:
 
 
 def fit(
-    config: Config, *, loader: Iterable[Data] | None = None, progress: Callable[[Epoch], None] | None = None
+    model: torch.nn.Module,
+    data: Data,
+    config: TrainConfig | None = None,
+    *,
+    loader: Iterable[Data] | None = None,
+    progress: Callable[[Epoch], None] | None = None,
 ) -> Result:
-    """Train a model on one split with cross entropy on the training nodes, and evaluate every epoch.
+    """Train a module on one split of a graph, evaluate it every epoch, and return it as it was at its best.
 
-    With ``train.consistency`` the loss has a second part, over all nodes and without their labels: agree with the
-    sharpened prediction of the epoch before.
+    The loss is that of the training targets: the mean cross entropy of classes, or of numbers (``y`` floating-point)
+    the mean absolute error, or the squared one where the metric is ``rmse``. With ``consistency`` it has a second
+    part, over all nodes and without their labels: agree with the sharpened prediction of the epoch before. With
+    ``node_dropout`` each step sets all features of a random share of the nodes to zero, their labels counting all the
+    same: a model trained so predicts nodes without features from those around them.
 
-    What counts is the epoch of the best validation accuracy; of equal ones that of the lowest validation loss, then the
-    earliest. With ``train.select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family
-    does, and what counts is the best pair of epoch and time. The same configuration gives the same bits on the same
-    machine with the same number of threads; the caller's random state is left as it was. While it trains, numbers too
-    small to be normal are zero. On Linux the process keeps freed memory from then on (on batches, returns it at once),
-    as mapping it again takes time.
+    What counts is the epoch of the best validation metric; of equal ones that of the lowest validation loss, then the
+    earliest. With ``select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family does,
+    and what counts is the best pair of epoch and time. The same module, data and configuration give the same bits on
+    the same machine with the same number of threads; the caller's random state is left as it was. A module without
+    parameters is evaluated once. It trains inside of :func:`dissensus.runtime.training`.
 
-    An epoch is one step of the optimizer on the whole graph; with ``train.clusters`` one step for each group of
-    clusters (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the
-    whole graph, without gradients, which takes the memory of some states: scored cluster by cluster a graph would be
-    another one, without the edges between clusters, and often an easier one.
+    An epoch is one step of the optimizer on the whole graph; with ``clusters`` one step for each group of clusters
+    (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the whole graph,
+    without gradients: scored cluster by cluster a graph would be another one, without the edges between clusters, and
+    often an easier one.
 
     Args:
-        config: the run.
+        model: any module with ``forward(x, edge_index)`` that gives scores [n, classes], or [n, 1] for numbers;
+            ``edge_weight`` and ``batch`` are passed where the data has them and its forward takes them by these names.
+            It is trained in place, and moved to the configuration's device and dtype.
+        data: a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and boolean ``train_mask``, ``val_mask`` and
+            ``test_mask`` of one split, such as ``data.load("cora").split(1)``. With ``batch``, ``y`` and the masks may
+            have one entry for each graph: the scores of a graph are then the mean of those of its nodes.
+        config: how to train; by default ``TrainConfig()``. Its ``metric`` is by default ``data.metric`` where there is
+            one, otherwise the accuracy of classes and the mean absolute error of numbers.
         loader: batches of the same graph, passed over once an epoch: PyG's ``NeighborLoader``, or anything that yields
             PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and ``edge_weight`` where edges have
             weights. With ``batch_size`` in a batch, the loss is that of its first so many nodes. Such a run can be
             repeated only with the same loader.
         progress: called after every epoch.
+
+    >>> from dissensus import data, nn, train
+    >>> model = nn.create("gcn", in_channels=34, hidden_channels=16, out_channels=4)
+    >>> result = train.fit(model, data.load("karate").split(1), train.TrainConfig(epochs=5))
+    >>> result.model is model
+    True
     """
-    return train(config, load(config.data), Team(), loader=loader, progress=progress)
+    settings = TrainConfig() if config is None else config
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"the model is {type(model).__name__}: give a torch.nn.Module (train.run takes a Config)")
+    if not isinstance(settings, TrainConfig):
+        raise InputError(f"the configuration is {type(settings).__name__}: give a TrainConfig, such as config.train")
+    check_graph(data)
+    with seeded(settings):
+        _check_forward(model.to(*_place(settings)), WholeGraph.of(data, *_place(settings)))
+        return loop(model, data, settings, Team(), loader=loader, progress=progress)
 
 
-def train(
-    config: Config,
-    dataset: Dataset,
+def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
+    """One forward pass, which also gives lazily initialised modules their parameters."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            scores = graph.scores(model)
+    except InputError:
+        raise
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        given = ", ".join(["x", "edge_index", *graph.inputs(model)])
+        raise InputError(
+            f"{type(model).__name__}.forward fails when called with {given} of this graph, x of shape "
+            f"{list(graph.x.shape)} ({type(error).__name__}: {error}): make it fit, as "
+            "forward(x, edge_index) -> [n, classes]"
+        ) from error
+    for module, mode in modes.items():
+        module.training = mode
+    if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != len(graph.y):
+        shape = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise InputError(
+            f"{type(model).__name__} gives {shape}: give one row of scores for each of {len(graph.y)} targets"
+        )
+    regression = graph.y.is_floating_point()
+    wanted = 1 if regression else int(graph.y.max()) + 1
+    if scores.size(1) < wanted or (regression and scores.size(1) > 1):
+        kind = "one number" if regression else f"classes 0 to {wanted - 1}"
+        raise InputError(
+            f"{type(model).__name__} gives {scores.size(1)} scores, and the target is {kind}: make it with "
+            f"out_channels={wanted}"
+        )
+
+
+def loop(
+    model: torch.nn.Module,
+    data: Data,
+    settings: TrainConfig,
     team: Team,
     *,
     loader: Iterable[Data] | None = None,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Result:
-    """:func:`fit` by one of a team, on a dataset at hand."""
-    settings, dtype = config.train, getattr(torch, config.train.dtype)
-    device = _device(settings.device)
-    _check_pieces(config, loader)
-    graph = dataset.split(config.data.split)
+    """:func:`fit` by one of a team, on checked data, inside of :func:`seeded`."""
+    device, dtype = _place(settings)
+    graph = WholeGraph.of(data, device, dtype)
+    metric = metric_of(
+        settings.metric or getattr(data, "metric", None), graph.y, lambda: (graph.y[graph.val], graph.y[graph.test])
+    )
+    _check_pieces(model, graph, settings, loader)
     begun = clock.perf_counter()
-    with _repeatable(settings.seed, device):
-        model = create(config.model, graph.num_features, dataset.num_classes, graph.num_nodes).to(device, dtype)
-        split = Split.of(graph, device, dtype)
-        split.prepare(model)
-        clusters = clusters_of(settings, graph, team.rank, team.size)
-        optimizer = _OPTIMIZERS[settings.optimizer](
-            model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay
+    with runtime.training(batches=loader is not None or settings.clusters is not None):
+        model.to(device, dtype)
+        graph.prepare(model)
+        clusters = clusters_of(settings, data, team.rank, team.size)
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        # A model without parameters, such as label propagation, has nothing to train: it is evaluated once.
+        optimizer = (
+            _OPTIMIZERS[settings.optimizer](parameters, lr=settings.lr, weight_decay=settings.weight_decay)
+            if parameters
+            else None
         )
         consistency = None if settings.consistency is None else Consistency(settings.consistency)
         see = None if consistency is None else consistency.see
         forward = team.join(model)
-        if clusters is None and loader is None:
-            keep_freed_memory()
-        else:
-            _return_freed_memory()
         if team.rank:
             # The same weights for everyone, but not the same dropout.
             torch.manual_seed(settings.seed + 1_000_003 * team.rank)
         best: Score | None = None
         best_epoch, state, history = 0, {}, []
-        for number in range(1, settings.epochs + 1):
-            loss = _epoch(model, forward, _batches(split, clusters, loader), optimizer, team, consistency)
-            score = team.first(lambda: evaluate(model, split, select_time=settings.select_time, see=see))
-            _check_finite(number, loss, score.val_loss, config)
+        for number in range(1, (settings.epochs if parameters else 1) + 1):
+            pieces = _batches(graph, clusters, loader)
+            batches = (batch.without_features(settings.node_dropout) for batch in pieces)
+            loss = _epoch(model, forward, batches, metric.loss, optimizer, team, consistency)
+            score = team.first(lambda: evaluate(model, graph, metric, select_time=settings.select_time, see=see))
+            _check_finite(number, loss, score.val_loss, settings.lr)
             history.append(Epoch(number, loss, score.val, score.val_loss))
             if progress is not None:
                 progress(history[-1])
             if score.beats(best):
-                best, best_epoch = score, number
-                state = {key: value.clone() for key, value in model.state_dict().items()}
+                best, best_epoch, state = score, number, deepcopy(model.state_dict())
             elif settings.patience and number - best_epoch >= settings.patience:
                 break
     assert best is not None
@@ -196,153 +230,107 @@ def train(
     if best.time is not None:
         _end_at(model, best.time)
     return Result(
-        config=config,
         val=best.val,
         test=best.test,
+        metric=metric.name,
         epoch=best_epoch,
         time=best.time,
         seconds=clock.perf_counter() - begun,
         history=tuple(history),
         model=model.eval(),
-        dataset=dataset,
     )
 
 
-def load(config: DataConfig) -> Dataset:
-    """The dataset of a configuration; the last ones stay in memory, so that a grid of runs loads each once."""
-    # A file may change at any time: it is remembered only by its fingerprint.
-    kept = config.fingerprint is not None or config.name in data.names()
-    dataset = (_load if kept else _load.__wrapped__)(
-        config.name, config.largest_component, config.undirected, dumps(dict(config.options)), config.fingerprint
-    )
-    if config.fingerprint not in (None, dataset.fingerprint):
-        raise InputError(
-            f"{config.name} has changed since this configuration was made (its fingerprint is {dataset.fingerprint}, "
-            f"not {config.fingerprint}): restore the file, or start from the file as it is"
-        )
-    return dataset
-
-
-@lru_cache(maxsize=2)
-def _load(
-    name: str, largest_component: bool, undirected: bool | None, options: str, fingerprint: str | None
-) -> Dataset:
-    return data.load(name, largest_component=largest_component, undirected=undirected, **loads(options))
-
-
-def create(config: ModelConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Model:
-    """The model of a configuration for a graph of these sizes."""
-    options = dict(config.options)
-    if options.get("option_attention") == "node":
-        options.setdefault("num_nodes", num_nodes)
-    return nn.create(
-        config.name,
-        in_channels=in_channels,
-        hidden_channels=config.hidden_channels,
-        out_channels=out_channels,
-        **options,
-    )
-
-
-def check(config: Config) -> None:
-    """Refuse what :class:`Config` cannot judge by itself: the model's options, the device, a missing partitioner."""
-    _device(config.train.device)
-    if config.train.partitioner == "metis":
-        import_metis()
-    with torch.random.fork_rng(devices=[]):
-        try:
-            create(config.model, 1, 2, 1)
-        except TypeError as error:
-            raise InputError(f"an option of {config.model.name} is of the wrong type: {error}") from error
-
-
-def _check_pieces(config: Config, loader: Iterable[Data] | None) -> None:
+def _check_pieces(
+    model: torch.nn.Module, graph: WholeGraph, settings: TrainConfig, loader: Iterable[Data] | None
+) -> None:
+    """Refuse settings that make no sense for this model, this target or this loader."""
+    check_model(model, settings, pieces=loader is not None)
+    if settings.consistency is not None and graph.y.is_floating_point():
+        raise InputError("train.consistency sharpens the probabilities of classes, and y holds numbers: leave it out")
+    if settings.clusters is not None and graph.graph is not None:
+        raise InputError("train.clusters divides one graph, and this is a collection of graphs: leave it out")
     if loader is None:
         return
     check_loader(loader)
-    if config.train.consistency is not None:
+    if settings.consistency is not None:
         raise InputError("train.consistency needs the whole graph in every step: leave it out, or the loader")
-    if config.train.clusters is not None:
+    if settings.clusters is not None:
         raise InputError("a loader and train.clusters are two ways to make batches: give one of them")
-    if config.model.options.get("option_attention") == "node":
+
+
+def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool = False) -> None:
+    """Refuse a selection over time without a solver time, and pieces of a graph for a model bound to the whole one."""
+    name = type(model).__name__
+    if settings.select_time and not isinstance(model, nn.ContinuousModel):
+        raise InputError(f"{name} has layers, not a time to select: set train.select_time to false")
+    if settings.select_time and not model.has_solver_time:
+        raise InputError("an equilibrium has no time to select: set train.select_time to false")
+    if (pieces or settings.clusters is not None) and isinstance(model, nn.Model) and model.bound_nodes is not None:
         raise InputError(
-            "model.option_attention=node is tied to the nodes of the whole graph, so it cannot train on a loader's "
-            "batches: use gram or identity"
+            f"this {name} is tied to the nodes of the whole graph, so it cannot train on pieces of it: leave out the "
+            "loader or train.clusters, or use gram or identity for its option_attention"
         )
 
 
-def _batches(split: Split, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
+def _batches(graph: WholeGraph, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
     """The batches of one epoch."""
-    pieces = clusters if loader is None else (check_batch(batch, split.edge_weight is not None) for batch in loader)
+    pieces = clusters if loader is None else (check_batch(batch, graph.edge_weight is not None) for batch in loader)
     if pieces is None:
-        yield split
+        yield graph
         return
-    clear_cache()  # of the whole graph, which the evaluation has looked at
+    runtime.Cache.clear_all()  # of the whole graph, which the evaluation has looked at
     for piece in pieces:
-        yield Batch.of(piece, split.x.device, split.x.dtype)
-        clear_cache()  # its graph hardly comes again
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep what an epoch frees for the next one: to map it again costs several per cent of it."""
-    _set_glibc(trim=2**31 - 1, mmap=2**25)
-
-
-def _return_freed_memory() -> None:
-    """Let glibc return large blocks as soon as they are freed: batches differ in size, so what it keeps adds up."""
-    _set_glibc(trim=2**17, mmap=2**20)
-
-
-def _set_glibc(*, trim: int, mmap: int) -> None:
-    """How much memory may lie free at the end of the heap, and from which size on a block is mapped by itself."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(-1, trim)
-        mallopt(-3, mmap)
+        yield Batch.of(piece, graph.x.device, graph.x.dtype)
+        runtime.Cache.clear_all()  # its graph hardly comes again
 
 
 def _epoch(
-    model: nn.Model,
+    model: torch.nn.Module,
     forward: Callable[..., Tensor],
     batches: Iterable[Batch],
-    optimizer: torch.optim.Optimizer,
+    loss_of: Callable[[Tensor, Tensor], Tensor],
+    optimizer: torch.optim.Optimizer | None,
     team: Team,
     consistency: Consistency | None,
 ) -> float:
-    """One step for each batch of every member; the mean loss of the training nodes, as each was met."""
+    """One step for each batch of every member; the mean loss of the training targets, as each was met."""
     model.train()
     loss_sum, met = 0.0, 0.0
     for batch in batches:
         own = len(batch.train)
-        nodes = team.total(own)
-        if nodes == 0:
+        targets = team.total(own)
+        if targets == 0:
             continue
-        met += nodes
-        optimizer.zero_grad()
+        met += targets
+        if optimizer is not None:
+            optimizer.zero_grad()
         scores = batch.scores(model, forward)
         if own:
-            # The mean over the team of these is the mean over the nodes of all.
-            loss = batch.loss(scores, batch.train) * (own * team.size / nodes)
+            # The mean over the team of these is the mean over the targets of all.
+            part = scores.index_select(0, batch.train), batch.y.index_select(0, batch.train)
+            loss = loss_of(*part) * (own * team.size / targets)
         else:
             loss = 0.0 * scores.sum()
         if consistency is not None:
             loss = loss + consistency.loss(scores)
-        loss.backward()
-        optimizer.step()
-        loss_sum += float(loss.detach()) * nodes / team.size
+        if optimizer is not None:
+            loss.backward()
+            optimizer.step()
+        loss_sum += float(loss.detach()) * targets / team.size
         del scores, loss  # with what the solver kept for them, before the next batch's are made
     if met == 0:
         raise InputError("no batch of the epoch has a training node: let the loader yield the nodes of train_mask")
     return team.total(loss_sum) / met
 
 
-def _check_finite(epoch: int, loss: float, val_loss: float, config: Config) -> None:
+def _check_finite(epoch: int, loss: float, val_loss: float, lr: float) -> None:
     if isfinite(loss) and isfinite(val_loss):
         return
     which = "training" if not isfinite(loss) else "validation"
     raise TrainingError(
         f"the {which} loss is {loss if which == 'training' else val_loss} in epoch {epoch}: lower train.lr (it is "
-        f"{config.train.lr:g}), shorten the time or the step of the solver, or set train.dtype=float64"
+        f"{lr:g}), shorten the time or the step of the solver, or set train.dtype=float64"
     )
 
 
@@ -351,7 +339,8 @@ def _end_at(model: Any, time: float) -> None:
     model.config["time"] = time
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """torch's device of that name, if it can be used here."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -362,29 +351,25 @@ def _device(name: str) -> torch.device:
     return device
 
 
+def _place(settings: TrainConfig) -> tuple[torch.device, torch.dtype]:
+    return device_of(settings.device), getattr(torch, settings.dtype)
+
+
 @contextmanager
-def _repeatable(seed: int, device: torch.device) -> Iterator[None]:
+def seeded(settings: TrainConfig) -> Iterator[None]:
     """Seeded, deterministic, and everything as it was afterwards."""
+    device = device_of(settings.device)
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filled, flushed = memory.fill_uninitialized_memory, _flushes()
+    filled = memory.fill_uninitialized_memory
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else None):
-        torch.manual_seed(seed)
+        torch.manual_seed(settings.seed)
         # Some sparse kernels of CUDA have no deterministic form; there it is a warning.
         torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
         # The solver writes every buffer before it reads it; filling each first costs time.
         memory.fill_uninitialized_memory = False
-        # States and gradients of a deep network that has collapsed are so small that a processor takes several times as
-        # long for each product with them.
-        torch.set_flush_denormal(True)
         try:
             yield
         finally:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
             memory.fill_uninitialized_memory = filled
-            torch.set_flush_denormal(flushed)
-
-
-def _flushes() -> bool:
-    """Whether this thread takes numbers for zero that are too small to be normal."""
-    return not bool(torch.tensor(1e-40) * 1.0)

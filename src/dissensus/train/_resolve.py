@@ -7,10 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dissensus.catalogue import MODELS
 from dissensus.errors import InputError, one_of
 from dissensus.train._config import SECTIONS, Config, check_sections
-from dissensus.train._presets import DEFAULT, Layer, read_preset, read_toml
+from dissensus.train.presets import DEFAULT, Layer, read_preset, read_toml
 
 _BARE = re.compile(r"[A-Za-z_][\w.+/-]*")
 
@@ -22,6 +21,7 @@ def resolve(
     preset: str = DEFAULT,
     file: str | PathLike[str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
 ) -> Config:
     """The configuration of one run: default < preset < file < flag, key by key.
 
@@ -31,11 +31,12 @@ def resolve(
         preset: one of :func:`preset_names`, or the path of a ``.toml`` file in their layout.
         file: TOML with the sections ``data``, ``model``, ``train``.
         flags: dotted paths to values, such as ``{"model.heads": 8}``.
+        settings: the same as texts, such as ``["model.heads=8"]``; the values are written as in TOML.
 
     >>> resolve("cora", preset="paper", flags={"train.epochs": 5}).train.epochs
     5
     """
-    return Config.from_dict(merge(dataset, model, preset=preset, file=file, flags=flags))
+    return Config.from_dict(merge(dataset, model, preset=preset, file=file, flags=flags, settings=settings))
 
 
 def merge(
@@ -45,16 +46,20 @@ def merge(
     preset: str = DEFAULT,
     file: str | PathLike[str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    settings: Sequence[str] = (),
 ) -> Layer:
-    """What preset, file and flags say together, without the defaults: section -> key -> value."""
+    """What preset, file and flags say together, without the defaults: section -> key -> value; see :func:`resolve`."""
+    own = parse_settings(settings)
+    for path in own.keys() & (flags or {}).keys():
+        raise InputError(f"{path} is given twice, by its own flag and by --set: give it once")
     from_file = read_toml(Path(file)) if file is not None else {}
     check_sections(from_file)
-    from_flags = nested(flags or {})
+    from_flags = nested(own | dict(flags or {}))
     name = from_flags.setdefault("model", {}).get("name")
     if model is not None and name not in (None, model):
         raise InputError(f"the model is {model}, and model.name={name} as well: give one of them")
     model = model or name or from_file.get("model", {}).get("name", "bimp")
-    from_flags["model"]["name"] = one_of("model", model, MODELS)
+    from_flags["model"]["name"] = model
     from_flags.setdefault("data", {})["name"] = dataset
     merged: Layer = {section: {} for section in SECTIONS}
     for layer in (read_preset(preset, dataset, model), from_file, from_flags):
@@ -89,18 +94,6 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"--set {path} is given twice: give it once")
         found[path] = _value(path, value)
     return found
-
-
-def parse_numbers(text: str) -> list[int]:
-    """Whole numbers and ranges of them: ``1-3,7`` -> ``[1, 2, 3, 7]``."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or last - first >= 1_000_000:
-            raise InputError(f"{text!r} is no list of whole numbers: write it as 1-10 or 1,2,5-7")
-        numbers += range(first, last + 1)
-    return list(dict.fromkeys(numbers))
 
 
 def _value(path: str, text: str) -> Any:

@@ -1,7 +1,9 @@
 """A trained model as a folder: ``model.safetensors`` and ``config.json``; and what it predicts. Nothing is pickled."""
 
+import csv
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -9,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_model, save_model
 from torch import Tensor
 
 from dissensus import __version__, data, nn
 from dissensus.data import Dataset
 from dissensus.errors import InputError
+from dissensus.train._batch import inputs, pool
 from dissensus.train._config import Config
-from dissensus.train._fit import Result
+from dissensus.train._run import Run
 
 MODEL, CONFIG = "model.safetensors", "config.json"
 _FORMAT = 1
@@ -28,7 +33,7 @@ class Saved:
     Attributes:
         model: in evaluation mode, on the CPU.
         config: the configuration it was trained with.
-        classes: the name of class 0, 1, ...
+        classes: the name of class 0, 1, ...; empty for a regression.
         undirected: whether the edges of a graph get their reverse first, as in training.
         features: the names of the features, in the model's order; None where the training graph had none.
         nodes: the ids of the nodes of the training graph, if the model is bound to these nodes and they had ids;
@@ -36,7 +41,7 @@ class Saved:
         facts: everything else that was written, accuracies among it.
     """
 
-    model: nn.Model
+    model: torch.nn.Module
     config: Config
     classes: tuple[str, ...]
     undirected: bool
@@ -44,11 +49,26 @@ class Saved:
     nodes: tuple[str, ...] | None
     facts: dict[str, Any]
 
+    @property
+    def bound_nodes(self) -> int | None:
+        """The node count of the one graph that the model can run on; None: any graph."""
+        return self.model.bound_nodes if isinstance(self.model, nn.Model) else None
 
-def save(result: Result, folder: str | PathLike[str]) -> None:
-    """Write a trained model: its parameters, and the configuration, classes, preparation and accuracy beside them."""
+    @property
+    def in_channels(self) -> int:
+        """The number of features of a node."""
+        return int(self.model.in_channels if isinstance(self.model, nn.Model) else self.facts["sizes"]["in_channels"])
+
+
+def save(result: Run, folder: str | PathLike[str]) -> None:
+    """Write a trained model: its parameters, and the configuration, classes, preparation and result beside them.
+
+    Of a model from a file of yours, the file is named, and not copied: it is needed to load the model.
+    """
     path = Path(folder)
-    dataset = result.dataset
+    dataset, model = result.dataset, result.model.cpu()
+    ours = isinstance(model, nn.Model)
+    sizes = {"in_channels": dataset.graph.num_features, "out_channels": dataset.num_outputs}
     facts = {
         "format": _FORMAT,
         "dissensus": __version__,
@@ -57,12 +77,17 @@ def save(result: Result, folder: str | PathLike[str]) -> None:
         "preparation": {"undirected": _undirected(result)},
         "fingerprint": dataset.fingerprint,
         "features": dataset.feature_names,
-        "nodes": None if _bound(result.model) is None else dataset.node_ids,
+        "nodes": dataset.node_ids if ours and model.bound_nodes is not None else None,
+        "plain": not ours,
+        "sizes": sizes | {"num_nodes": dataset.graph.num_nodes},
         "result": result.as_dict(),
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
-        result.model.cpu().save(path / MODEL)
+        if ours:
+            model.save(path / MODEL)
+        else:
+            save_model(model, str(path / MODEL))
         (path / CONFIG).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}): give another folder") from error
@@ -100,10 +125,24 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"{path / CONFIG} is incomplete ({error} is missing): train and save again") from error
-    model = nn.load(path / MODEL)
-    if model.config["out_channels"] != len(classes):
-        raise InputError(f"{path}: {MODEL} and {CONFIG} belong to different models: train and save again")
+    if facts.get("plain"):
+        model = _plain(path, config, facts["sizes"])
+    else:
+        model = nn.load(path / MODEL)
+        if model.config["out_channels"] != max(1, len(classes)):
+            raise InputError(f"{path}: {MODEL} and {CONFIG} belong to different models: train and save again")
     return Saved(model, config, classes, undirected, features, nodes, facts)
+
+
+def _plain(path: Path, config: Config, sizes: Mapping[str, int]) -> torch.nn.Module:
+    """A module that is none of ours, made by the file that it came from."""
+    with torch.random.fork_rng(devices=[]):
+        model: torch.nn.Module = config.model.create(**sizes)
+    try:
+        load_model(model.to(getattr(torch, config.train.dtype)), str(path / MODEL))
+    except (OSError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{path / MODEL} does not fit {config.model.name} ({error}): train and save again") from error
+    return model.eval()
 
 
 def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
@@ -113,16 +152,16 @@ def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
     nodes of a largest component gets that of this graph, whose nodes keep their numbers as ids if they have no others.
     """
     dataset = _by_name(data.load(graph, undirected=saved.undirected), saved.features, graph)
-    if _bound(saved.model) is not None and saved.config.data.largest_component:
+    if saved.bound_nodes is not None and saved.config.data.largest_component:
         ids = dataset.node_ids or tuple(map(str, range(dataset.graph.num_nodes)))
         dataset = replace(dataset, node_ids=ids).largest_component()
-    width, wanted = dataset.graph.num_features, saved.model.in_channels
+    width, wanted = dataset.graph.num_features, saved.in_channels
     if width != wanted:
         raise InputError(
             f"{graph} has {width} features a node, and the model was trained on {wanted}: give a graph with the same "
             "features, or train on this one"
         )
-    bound, nodes = _bound(saved.model), dataset.graph.num_nodes
+    bound, nodes = saved.bound_nodes, dataset.graph.num_nodes
     if bound not in (None, nodes):
         raise InputError(
             f"{graph} has {nodes} nodes, and the model is bound to the {bound} of the graph it was trained on: train "
@@ -139,8 +178,8 @@ def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
 
 def order_unknown(saved: Saved, dataset: Dataset) -> bool:
     """Whether the model is bound to nodes, and neither ids nor contents tell that those of the dataset are the same."""
-    compared = None not in (saved.nodes, dataset.node_ids)
-    return _bound(saved.model) is not None and not compared and saved.facts.get("fingerprint") != dataset.fingerprint
+    compared, bound = None not in (saved.nodes, dataset.node_ids), saved.bound_nodes
+    return bound is not None and not compared and saved.facts.get("fingerprint") != dataset.fingerprint
 
 
 def _by_name(dataset: Dataset, wanted: tuple[str, ...] | None, graph: str | PathLike[str]) -> Dataset:
@@ -164,31 +203,79 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _bound(model: nn.Model) -> int | None:
-    """The node count that a model is tied to: by an option attention over nodes, or by sources among them."""
-    sources = getattr(model, "sources", None)
-    count: int | None = model.config.get("num_nodes") if sources is None else sources.numel()
-    return count
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a saved model says of a graph.
+
+    Attributes:
+        values: the probability of each class, [n, classes], rows that sum to one; of a regression the values, [n, 1].
+            Where the dataset has one target for each graph, there is one row for each graph.
+        names: the ids of the nodes, or the numbers of nodes or graphs, one for each row.
+        classes: the names of the classes; empty for a regression.
+        per: ``node`` or ``graph``.
+        order_unknown: whether the model is bound to the nodes of training, and nothing tells that these are the same.
+    """
+
+    values: Tensor
+    names: Sequence[object]
+    classes: tuple[str, ...]
+    per: str
+    order_unknown: bool
+
+    def rows(self) -> Iterator[list[object]]:
+        """A header, then a row for each node: its id, its class, that class's probability, and that of every class.
+
+        Of a regression: its id and its ``value``.
+        """
+        columns = ["class", "probability", *(f"p({name})" for name in self.classes)] if self.classes else ["value"]
+        yield [self.per, *columns]
+        for name, row in zip(self.names, self.values.tolist(), strict=True):
+            likeliest = max(range(len(row)), key=row.__getitem__)
+            numbers = [f"{value:.6g}" for value in ((row[likeliest], *row) if self.classes else row)]
+            yield [name, *([self.classes[likeliest]] if self.classes else []), *numbers]
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """The rows as a CSV file, whole or not at all: written beside it and renamed."""
+        goal = Path(path)
+        part = goal.with_name(f"{goal.name}.{os.getpid()}.part")
+        try:
+            with part.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(self.rows())
+            part.replace(goal)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise InputError(f"{goal} cannot be written ({error.strerror}): give another file") from error
 
 
 @torch.no_grad()
-def predict(saved: Saved, dataset: Dataset) -> Tensor:
-    """The probability of each class, [n, classes]; rows sum to one."""
-    dtype = next(saved.model.parameters()).dtype
-    graph = dataset.graph
-    return saved.model(graph.x.to(dtype), graph.edge_index, graph.edge_weight).softmax(1)
+def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[str]) -> Prediction:
+    """Predict the classes, or the values, of the nodes of a graph, or of the graphs of a collection.
+
+    Args:
+        model: the folder that :func:`save` wrote, or what :func:`load_saved` gives.
+        graph: a dataset's name or file, or a dataset that fits the model.
+    """
+    saved = model if isinstance(model, Saved) else load_saved(model)
+    dataset = graph if isinstance(graph, Dataset) else prepare(saved, graph)
+    data, dtype = dataset.graph, getattr(torch, saved.config.train.dtype)
+    weight = None if data.edge_weight is None else data.edge_weight.to(dtype)
+    scores = saved.model(data.x.to(dtype), data.edge_index, **inputs(saved.model, weight, data.batch))
+    graphs = _of_graphs(dataset)
+    scores = pool(scores, data.batch if graphs else None, len(data.y))
+    return Prediction(
+        values=scores.softmax(1) if saved.classes else scores,
+        names=range(len(scores)) if graphs else dataset.node_ids or range(len(scores)),
+        classes=saved.classes,
+        per="graph" if graphs else "node",
+        order_unknown=order_unknown(saved, dataset),
+    )
 
 
-def prediction_rows(saved: Saved, dataset: Dataset, probabilities: Tensor) -> Iterator[Sequence[object]]:
-    """A header, then for each node its id, its class, that class's probability, and the probability of every class."""
-    yield ["node", "class", "probability", *(f"p({name})" for name in saved.classes)]
-    ids = dataset.node_ids or range(dataset.graph.num_nodes)
-    for node, row in zip(ids, probabilities.tolist(), strict=True):
-        likeliest = max(range(len(row)), key=row.__getitem__)
-        yield [node, saved.classes[likeliest], *(f"{value:.6g}" for value in (row[likeliest], *row))]
+def _of_graphs(dataset: Dataset) -> bool:
+    return dataset.graph.batch is not None and len(dataset.graph.y) != dataset.graph.num_nodes
 
 
-def _undirected(result: Result) -> bool:
+def _undirected(result: Run) -> bool:
     # ogbn-arxiv's protocol makes its edges undirected unless the configuration says otherwise.
     wanted = result.config.data.undirected
     return result.dataset.name == "ogbn-arxiv" if wanted is None else wanted

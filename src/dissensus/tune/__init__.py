@@ -1,4 +1,4 @@
-"""Search for settings on Ray Tune, by mean validation accuracy over several splits; test nodes are never looked at.
+"""Search for settings on Ray Tune, by the metric's mean on validation over several splits; test nodes are never used.
 
 >>> from dissensus import train, tune
 >>> base = train.resolve("cora", "bimp")
@@ -6,7 +6,8 @@
 >>> found.best.settings  # doctest: +SKIP
 """
 
-from dissensus.tune._search import SCHEDULERS, SEARCHES, Outcome, Trial, search
+from dissensus.tune._search import Trial as Trial
+from dissensus.tune._search import search
 from dissensus.tune._space import Domain, Space, read_space
 
-__all__ = ["SCHEDULERS", "SEARCHES", "Domain", "Outcome", "Space", "Trial", "read_space", "search"]
+__all__ = ["Domain", "Space", "read_space", "search"]

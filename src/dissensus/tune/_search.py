@@ -6,15 +6,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dissensus._ray import connected
 from dissensus.errors import DissensusError, InputError, missing_extra, one_of
-from dissensus.runs import Record, Store, grid, key
-from dissensus.runs._call import call
-from dissensus.train import TARGET, Config
+from dissensus.ray_cluster import connected
+from dissensus.runs import Record, Store, execute, grid, key
+from dissensus.train import TARGET, Config, is_error, presets
 from dissensus.tune._space import Space
 
 SEARCHES = ("random", "tpe")
@@ -27,11 +27,13 @@ _TUNE_ENVIRONMENT = {
 }
 # How often a trial is started again when its worker or node is lost.
 _RESTARTS = 3
+# The mean of a trial stays a number where a run of it fails.
+_FAILED_ERROR = 1e9
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One proposal: its settings by dotted path, the mean validation accuracy, and over how many splits so far."""
+    """One proposal: its settings by dotted path, the metric's mean on validation, and over how many splits so far."""
 
     settings: Mapping[str, Any]
     val: float
@@ -45,6 +47,25 @@ class Outcome:
     trials: tuple[Trial, ...]
     best: Trial
     seconds: float
+
+    def write(
+        self, path: str | os.PathLike[str], models: Sequence[str], note: str, layers: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Write a preset of ``layers``, the settings by section that were searched from, and what was found.
+
+        Args:
+            path: a ``.toml`` file; what it has for other models stays.
+            models: the names that the settings are for.
+            note: where they come from.
+            layers: such as ``{"train": {"epochs": 100}}``; what names the run (data, split, model, seed) is left out.
+        """
+        merged = {section: dict(layers.get(section, {})) for section in Config.sections()}
+        for setting, value in self.best.settings.items():
+            section, _, name = setting.partition(".")
+            merged[section][name] = value
+        named = {"data": ("name", "split"), "model": ("name",), "train": ("seed", "device")}
+        kept = {part: {k: v for k, v in values.items() if k not in named[part]} for part, values in merged.items()}
+        presets.write_settings(Path(path), models, note, kept)
 
 
 def search(
@@ -62,10 +83,10 @@ def search(
     address: str | None = None,
     on_report: Callable[[int, Trial], None] | None = None,
 ) -> Outcome:
-    """Search ``space`` for the settings with the best mean validation accuracy over ``splits``.
+    """Search ``space`` for the settings with the best mean of the metric on validation over ``splits``.
 
-    A trial trains on one split after the other and reports the mean so far; a run that fails counts as 0. With
-    ``asha`` trials that are behind the best half after 1, 2, 4, ... splits are stopped.
+    A trial trains on one split after the other and reports the mean so far; a run that fails counts as 0 (of an
+    error, as 1e9). With ``asha`` trials that are behind the best half after 1, 2, 4, ... splits are stopped.
 
     Args:
         base: the configuration that the settings of a trial are put into.
@@ -86,21 +107,26 @@ def search(
     for name, count in (("trials", trials), ("splits", len(splits)), ("threads", threads), ("workers", workers or 1)):
         if count < 1:
             raise InputError(f"{name} is {count}: give at least 1")
-    begun = time.perf_counter()
+    base, begun = base.pinned(), time.perf_counter()
+    base.check()
+    dataset = base.data.load()
+    for split in splits:
+        dataset.split(split)
+    error = is_error(base.train.metric or dataset.metric)
     with ExitStack() as stack:
         opened = stack.enter_context(Store(":memory:" if store is None else store))
         tune = stack.enter_context(_tune(address, None if workers is None else workers * threads))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dissensus-tune-", ignore_cleanup_errors=True))
         board = _Board(opened, on_report or (lambda number, trial: None))
         trainable = tune.with_parameters(
-            _trial, base=base.as_dict(), splits=list(splits), known=_known(opened), threads=threads
+            _trial, base=base.as_dict(), splits=list(splits), known=_known(opened, error), threads=threads, error=error
         )
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": threads}),
             param_space={path: domain.on_ray() for path, domain in space.domains.items()},
             tune_config=tune.TuneConfig(
                 metric="val",
-                mode="max",
+                mode="min" if error else "max",
                 num_samples=trials,
                 search_alg=_algorithm(algorithm, seed),
                 scheduler=_scheduler(scheduler, len(splits)),
@@ -120,8 +146,8 @@ def search(
     finished = [trial for trial in found if trial.splits == len(splits)]
     if not finished:
         raise DissensusError(f"none of the {trials} trials could be made: {board.error or 'see the messages of Ray'}")
-    best = max(finished, key=lambda trial: trial.val)
-    if board.error and best.val == 0:
+    best = (min if error else max)(finished, key=lambda trial: trial.val)
+    if board.error and best.val == _value(None, error):
         raise DissensusError(f"every run failed; the last: {board.error}")
     return Outcome(found, best, time.perf_counter() - begun)
 
@@ -132,7 +158,12 @@ def apply(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
 
 
 def _trial(
-    settings: dict[str, Any], base: dict[str, Any], splits: list[int], known: dict[str, float], threads: int
+    settings: dict[str, Any],
+    base: dict[str, Any],
+    splits: list[int],
+    known: dict[str, float],
+    threads: int,
+    error: bool,
 ) -> None:
     """One trial, on a worker: train on the splits that are not known yet, and report after each."""
     from ray import tune
@@ -140,20 +171,24 @@ def _trial(
     values = []
     for split in splits:
         config = apply(base, {**settings, "data.split": split})
-        outcome = None
-        if key(config) not in known:
-            outcome = call(TARGET, config, threads)
-        values.append(known[key(config)] if outcome is None else _value(outcome["result"]))
-        made = None if outcome is None else json.dumps({"config": config, "outcome": outcome})
+        made = None
+        if key(config) in known:
+            values.append(known[key(config)])
+        else:
+            (record,) = execute([config], TARGET, threads=threads).records
+            values.append(_value(record.result, error))
+            made = json.dumps(asdict(record))
         tune.report({"val": fmean(values), "splits": len(values), "made": made})
 
 
-def _value(result: Mapping[str, Any] | None) -> float:
-    return 0.0 if result is None else float(result["val"])
+def _value(result: Mapping[str, Any] | None, error: bool) -> float:
+    if result is None:
+        return _FAILED_ERROR if error else 0.0
+    return float(result["val"])
 
 
-def _known(store: Store) -> dict[str, float]:
-    return {record.key: _value(record.result) for record in store.query() if record.target == TARGET}
+def _known(store: Store, error: bool) -> dict[str, float]:
+    return {record.key: _value(record.result, error) for record in store.query() if record.target == TARGET}
 
 
 class _Board:
@@ -166,8 +201,7 @@ class _Board:
 
     def add(self, name: str, settings: Mapping[str, Any], report: Mapping[str, Any]) -> None:
         if report["made"] is not None:
-            made = json.loads(report["made"])
-            record = Record(key=key(made["config"]), target=TARGET, config=made["config"], **made["outcome"])
+            record = Record(**json.loads(report["made"]))
             self.store.put(record)
             self.error = record.error or self.error
         self.trials[name] = Trial(dict(settings), report["val"], report["splits"])

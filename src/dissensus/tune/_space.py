@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError, one_of, unknown
-from dissensus.train._config import SECTIONS, settings
-from dissensus.train._presets import SPACES, read_toml
+from dissensus.train import Config
+from dissensus.train.presets import SPACES, read_toml
 
 KINDS = ("choice", "uniform", "loguniform", "integer")
 
@@ -89,7 +89,7 @@ def _read(path: Path) -> Space:
         raise InputError(f'{path}: name the models that the space is for at its top, as models = ["bimp"]')
     domains = {}
     for section, entries in content.items():
-        one_of(f"section in {path}", section, SECTIONS)
+        one_of(f"section in {path}", section, Config.sections())
         if not isinstance(entries, dict):
             raise InputError(f"{path}: {section} is a section: write [{section}.KEY] and a domain below it")
         for key, entry in entries.items():
@@ -100,8 +100,12 @@ def _read(path: Path) -> Space:
 
 
 def _domain(path: Path, section: str, key: str, entry: Any) -> Domain:
-    if section != "model" and key not in settings(section):
-        raise unknown(f"setting in {path}", f"{section}.{key}", [f"{section}.{name}" for name in settings(section)])
+    if section != "model" and key not in Config.sections()[section].settings():
+        raise unknown(
+            f"setting in {path}",
+            f"{section}.{key}",
+            [f"{section}.{name}" for name in Config.sections()[section].settings()],
+        )
     if not isinstance(entry, dict) or len(entry) != 1 or not isinstance(next(iter(entry.values())), list):
         raise InputError(f"{path}: [{section}.{key}] needs one line, such as choice = [1, 2] or uniform = [0.0, 1.0]")
     ((kind, values),) = entry.items()

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from dissensus import measure
-from dissensus.solve import AutogradField, Field, equilibrium, solve
+from dissensus.solve import AutogradField, Dopri5, Field, equilibrium, solve
 from dissensus.studies.theory import _setting
 from dissensus.studies.theory._check import Fact, rule
+from dissensus.studies.theory._laplacian import linear_flow
 from dissensus.studies.theory._setting import Setting, vec
 
 _EXACT = 1e-9
@@ -26,11 +27,11 @@ def _largest(x: Tensor) -> float:
 
 
 def _after(field: Field, x: Tensor, time: float) -> Tensor:
-    return solve(field, x, time, rtol=1e-9, atol=1e-12).state
+    return solve(field, x, time, Dopri5(1e-9, 1e-12)).state
 
 
 def _along(field: Field, x: Tensor, times: np.ndarray) -> Tensor:
-    return solve(field, x, float(times[-1]), rtol=1e-9, atol=1e-13, save_at=times.tolist()).saved
+    return solve(field, x, float(times[-1]), Dopri5(1e-9, 1e-13), save_at=times.tolist()).saved
 
 
 def _range(x: Tensor) -> float:
@@ -99,12 +100,12 @@ def consensus(setting: Setting) -> Iterator[Fact]:
 def dissensus(setting: Setting) -> Iterator[Fact]:
     """The equilibrium under input."""
     x = equilibrium(setting.field(), setting.start, tol=1e-12, max_iter=20_000, method="picard", strict=False).state
-    yield Fact("energy at the equilibrium", setting.energy(x), low=1e-3)
+    yield Fact("relative energy at the equilibrium", setting.relative_energy(x), low=1e-3)
     bound = _range(setting.source) / (setting.damping + setting.attention * (setting.self_reinforcement + 3.0))
     yield Fact("range of X - its lower bound", _range(x) - bound, low=-_EXACT)
     difference = (x[:, None] - x[None]).abs().amax(2).fill_diagonal_(math.inf)
-    yield Fact("smallest distance of two agents", float(difference.min()), low=_SETTLED)
-    yield Fact("lower bound", bound, low=_SETTLED)
+    yield Fact("smallest distance of two agents / range", float(difference.min()) / _range(x), low=_SETTLED)
+    yield Fact("lower bound / range", bound / _range(x), low=_SETTLED)
 
 
 @rule(
@@ -235,3 +236,31 @@ def exponential_rate(setting: Setting) -> Iterator[Fact]:
     ones = torch.full_like(setting.start, 1e-4)
     tight = _along(made.field(torch.zeros_like(ones)), ones, times).abs().amax((1, 2))
     yield Fact("the same near X = 0", measure.decay_rate(tight, times).rate / rate, 1.0 - 1e-4, 1.0 + 1e-4)
+
+
+@rule(
+    "drift",
+    where="ours",
+    statement="at u* the state stays bounded with S = tanh; with S(z) = z consensus grows as T",
+    note="The leading eigenvalue of the linear model is 0 at u*: along it the input adds up, X tends to 1 (w' b) T, "
+    "and all else becomes small beside it, as in GRAND++. tanh bounds X by (1 + |b|)/d. Below u* the linear model is "
+    "bounded as well, by |b|/(d - u(alpha + 3)), so that less depends on S.",
+)
+def drift(setting: Setting) -> Iterator[Fact]:
+    """The linear model at two late times, at u* and at 0.9 u*, and the equilibrium with tanh."""
+    flat, identity = vec(setting.source)[:, None], torch.eye(setting.source.numel(), dtype=setting.source.dtype)
+
+    def linear(excess: float, time: float) -> Tensor:
+        made = replace(setting, excess=excess * setting.excess)
+        return linear_flow(made.attention * made.mixing - made.damping * identity, flat, time, flat)
+
+    late = 1e5 / setting.damping
+    growth = {excess: _largest(linear(excess, 2.0 * late)) / _largest(linear(excess, late)) for excess in (1.0, 0.9)}
+    yield Fact("linear at u*: |X(2T)| / |X(T)|", growth[1.0], 1.95, 2.05)
+    yield Fact("linear at 0.9 u*: |X(2T)| / |X(T)|", growth[0.9], high=1.0 + _SETTLED)
+    end = linear(1.0, late)
+    share = _largest(end - end.mean()) / _largest(end)
+    yield Fact("linear at u*: what is not consensus, relative", share, high=1e-2)
+    x = equilibrium(setting.field(), setting.start, tol=1e-12, max_iter=20_000, method="picard", strict=False).state
+    yield Fact("tanh at u*: d |X| / (1 + |b|)", setting.damping * _largest(x) / (1.0 + _largest(flat)), high=1.0)
+    yield Fact("tanh at u*: what is not consensus, relative", _largest(x - x.mean()) / _largest(x), low=0.1)

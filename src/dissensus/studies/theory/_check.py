@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dissensus.errors import InputError, one_of
-from dissensus.studies.theory._setting import Setting, settings
+from dissensus.studies.theory._setting import Setting
 
 HOLDS = "holds"
 CORRECTED = "holds, corrected"
@@ -121,15 +121,3 @@ def evaluate(name: str, on: Sequence[Setting]) -> Check:
             if fact.label not in worst or fact.margin < worst[fact.label].margin:
                 worst[fact.label] = fact
     return Check(found.name, found.statement, found.where, found.note, tuple(worst.values()))
-
-
-def check(name: str, *, nodes: int = 24, seed: int = 0) -> Check:
-    """One check by name on three random graphs.
-
-    Args:
-        name: one of :func:`names`.
-        nodes: of each graph, see :func:`settings`.
-        seed: of the graphs.
-    """
-    one_of("check", name, _RULES)
-    return evaluate(name, settings(nodes, seed))

@@ -162,9 +162,10 @@ def crossing(setting: Setting) -> Iterator[Fact]:
         ).state
         for factor in (0.95, 1.05)
     )
-    yield Fact("|X| at 0.95 u*", _largest(below), high=1e-6)
-    yield Fact("|X| at 1.05 u*", _largest(above), low=0.1)
-    yield Fact("its spread over the agents", _largest(above.amax(0) - above.amin(0)))
+    start = _largest(setting.start + 3.0)
+    yield Fact("|X| at 0.95 u* / at the start", _largest(below) / start, high=1e-6)
+    yield Fact("|X| at 1.05 u* / at the start", _largest(above) / start, low=1e-2)
+    yield Fact("its spread over the agents / |X|", _largest(above.amax(0) - above.amin(0)) / _largest(above))
 
 
 def field_jacobian(field: Field, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dissensus import measure
-from dissensus.solve import solve
+from dissensus.solve import Euler, solve
 from dissensus.studies.theory._check import Fact, rule
 from dissensus.studies.theory._setting import Setting, vec
 
@@ -72,7 +72,7 @@ def _by_autograd(setting: Setting, x: Tensor, steps: int) -> Tensor:
     def end(flat: Tensor) -> Tensor:
         start = flat.view(x.T.shape).T
         dt = _step_size(setting)
-        return vec(solve(setting.field(start), start, steps * dt, "euler", step_size=dt).state)
+        return vec(solve(setting.field(start), start, steps * dt, Euler(dt)).state)
 
     return torch.autograd.functional.jacobian(end, vec(x))
 
@@ -128,3 +128,36 @@ def gradient_lower(setting: Setting) -> Iterator[Fact]:
     state, chain = (measure.decay_rate(norms[late], times).rate for norms in (paths.state, paths.chain))
     yield Fact("decay rate of the state path / d", state / setting.damping, low=1e-3)
     yield Fact("decay rate of the printed product / d", chain / setting.damping, high=1e-3, printed=True)
+
+
+@rule(
+    "loss-gradient",
+    where="Lemma A.3",
+    statement="|dL/dW| <= (T + (1 + T)|x^0| + |y|)(1 + 4 M u dt)(1 + (4u + 1) dt)|X_in| / (N_a N_o)",
+    note="For the mean squared error and X^0 = X_in W. The loss is a number: its derivative by x^M is a row, whose "
+    "entries add up along the chain, not a diagonal matrix. So the factor 1/(N_a N_o) does not stay, and the printed "
+    "bound is exceeded where T is short. Corrected: |dL/dW| <= (c + |y|)(1 + T)|X_in| with c = max(|x^0|, "
+    "(1 + |x^0|)/d), which bounds |x^M| at every depth; the printed |x^0| + T(1 + |x^0|) holds and grows.",
+)
+def loss_gradient(setting: Setting) -> Iterator[Fact]:
+    """The largest entry of dL/dW by backpropagation beside both bounds, at three depths; the targets y are 0."""
+    dt, u, d = _step_size(setting), setting.attention, setting.damping
+    inputs = torch.cat([torch.ones_like(setting.start[:, :1]), setting.start], 1)  # a constant feature, and random ones
+    numbers = np.random.default_rng(setting.agents).normal(size=(inputs.shape[1], setting.start.shape[1]))
+    states, ours, printed = [], [], []
+    for steps in (1, 20, _STEPS):
+        weight = torch.from_numpy(numbers).requires_grad_()
+        x = inputs @ weight
+        first = float(x.detach().abs().max())
+        last = solve(setting.field(x), x, steps * dt, Euler(dt)).state
+        (gradient,) = torch.autograd.grad(0.5 * (last**2).mean(), weight)
+        largest, time = float(gradient.abs().max() / inputs.abs().max()), steps * dt
+        bound = max(first, (1.0 + first) / d)
+        states.append((float(last.detach().abs().max()), first + time * (1.0 + first), bound))
+        ours.append(largest / (bound * (1.0 + time)))
+        product = (1.0 + 4.0 * steps * u * dt) * (1.0 + (4.0 * u + 1.0) * dt)
+        printed.append(largest * x.numel() / ((time + (1.0 + time) * first) * product))
+    yield Fact("|x^M| / printed bound", max(x / growing for x, growing, _ in states), high=1.0 + _EXACT)
+    yield Fact("|x^M| / ours", max(x / fixed for x, _, fixed in states), high=1.0 + _EXACT)
+    yield Fact("|dL/dW| / ours", max(ours), high=1.0 + _EXACT)
+    yield Fact("|dL/dW| / printed bound", max(printed), high=1.0, printed=True)

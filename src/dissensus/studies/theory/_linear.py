@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dissensus.dynamics import ReactionDiffusion
-from dissensus.solve import solve
+from dissensus.solve import Dopri5, solve
 from dissensus.studies.theory._check import Fact, rule
 from dissensus.studies.theory._laplacian import consensus_weights, laplacian_of, linear_flow, spectral_gap
 from dissensus.studies.theory._setting import Setting
@@ -110,7 +110,7 @@ def laplacian_dynamics(setting: Setting) -> Iterator[Fact]:
     laplacian = laplacian_of(setting.communication)
     gap = spectral_gap(laplacian)
     field = ReactionDiffusion(setting.pattern, setting.values, linear=-setting.communication.sum(1, keepdim=True))
-    late = solve(field, setting.start, 12.0 / gap, rtol=1e-9, atol=1e-13).state
+    late = solve(field, setting.start, 12.0 / gap, Dopri5(1e-9, 1e-13)).state
     start = setting.energy(setting.start)
     yield Fact("energy at the end / at the start", setting.energy(late) / start, high=_VANISHED)
     step = 0.1 / gap

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus.dynamics import ReactionDiffusion
-from dissensus.solve import solve
+from dissensus.solve import Dopri5, solve
 from dissensus.studies.theory._check import Fact, rule
 from dissensus.studies.theory._laplacian import consensus_weights, laplacian_of, linear_flow, spectral_gap
 from dissensus.studies.theory._setting import Setting
@@ -102,7 +102,7 @@ def gread_f(setting: Setting) -> Iterator[Fact]:
     touched[0] = 0.0
     moved = float((laplacian_of(setting.communication) @ touched)[0].abs().max())
     yield Fact("|(L X)_i| where X_i = 0", moved, high=_EXACT, printed=True)
-    settled = solve(field, -start, 40.0, rtol=1e-9, atol=1e-12).state
+    settled = solve(field, -start, 40.0, Dopri5(1e-9, 1e-12)).state
     yield Fact("|X - 1| from positive states", float((settled - 1.0).abs().max()), high=_VANISHED)
 
 

@@ -1,0 +1,57 @@
+"""What several commands share: flags declared once, lists as text, and JSON on standard output."""
+
+import argparse
+import json
+import math
+import re
+from typing import Any
+
+from dissensus.errors import InputError
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``, the same for every command."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def add_execution(parser: argparse.ArgumentParser) -> None:
+    """How and where a grid of runs is executed."""
+    parser.add_argument("--retry-failed", action="store_true", help="repeat runs that failed before")
+    parser.add_argument(
+        "--executor", default="inline", help="inline (this process, one run at a time), processes, or ray (a cluster)"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="parallel runs, with processes or ray")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of each run")
+    parser.add_argument("--address", metavar="HOST:PORT", help="a running Ray cluster (default: start Ray here)")
+
+
+def names(text: str | None) -> list[str] | None:
+    """``"a, b"`` as ``["a", "b"]``, each once; None stays None."""
+    return list(dict.fromkeys(part.strip() for part in text.split(","))) if text else None
+
+
+def numbers(flag: str, text: str | None) -> list[int] | None:
+    """Whole numbers and ranges of them, ``"1-3,7"`` as ``[1, 2, 3, 7]``; None stays None."""
+    found: list[int] = []
+    for part in text.split(",") if text else ():
+        match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first or last - first >= 1_000_000:
+            raise InputError(f"{flag}: {text!r} is no list of whole numbers: write it as 1-10 or 1,2,5-7")
+        found += range(first, last + 1)
+    return list(dict.fromkeys(found)) or None
+
+
+def print_json(value: Any) -> None:
+    """One object on one line of standard output; JSON has no NaN and no infinity, so these become null."""
+    print(json.dumps(_strict(value)))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {name: _strict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(entry) for entry in value]
+    return value

@@ -1,0 +1,35 @@
+"""Print the script that completes commands and flags on the Tab key.
+
+bash:  dissensus completion bash > ~/.local/share/bash-completion/completions/dissensus
+zsh:   dissensus completion zsh > "${fpath[1]}/_dissensus"
+fish:  dissensus completion fish > ~/.config/fish/completions/dissensus.fish
+"""
+
+import argparse
+
+from dissensus.errors import missing_extra
+
+SHELLS = ("bash", "zsh", "fish")
+# How flags name a value that is a file or a folder; a positional argument may always be one.
+_PATHS = ("DIR", "FILE", "GRAPH", "NAME|FILE", "PATH", "PATHS")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("shell", choices=SHELLS, help="the shell to complete in; start a new one afterwards")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError as error:
+        raise missing_extra("shtab", "completion") from error
+    from dissensus.cli import command_line
+
+    parser, commands = command_line(declared=True)
+    for command in commands.values():
+        for action in command._actions:
+            if action.metavar in _PATHS or (not action.option_strings and not action.choices):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(parser, args.shell))
+    return 0

@@ -1,0 +1,36 @@
+"""Sums of states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+
+def linear_combination(
+    weights: Sequence[float], terms: Sequence[Tensor], stack: Tensor | None = None, *, out: Tensor
+) -> Tensor:
+    """``sum_j weights[j] s_j`` over the terms and then the first rows of a stack, as many as there are weights.
+
+    Args:
+        weights: numbers.
+        terms: tensors of one shape, at least one.
+        stack: [rows, *shape], contiguous.
+        out: where to write the sum, contiguous; not one of the terms.
+    """
+    torch.mul(terms[0], weights[0], out=out)
+    for weight, term in zip(weights[1:], terms[1:], strict=False):
+        out.add_(term, alpha=weight)
+    rest = tuple(weights[len(terms) :])
+    if rest:
+        assert stack is not None
+        # One pass over the result for all rows.
+        out.view(1, -1).addmm_(_row(rest, out.dtype, out.device), stack[: len(rest)].view(len(rest), -1))
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _row(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor([weights], dtype=dtype, device=device)

@@ -1,0 +1,334 @@
+"""Oversmoothing over depth: the measures of a model's hidden state, layer by layer or along its time."""
+
+import json
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from dissensus import data, nn, train
+from dissensus.data import Dataset
+from dissensus.errors import InputError
+from dissensus.measure._decay import DecayRate, decay_rate
+from dissensus.measure._gradients import gradient_norms
+from dissensus.measure._response import FilterResponse, filter_response
+from dissensus.measure._summary import summary
+from dissensus.measure._watch import watch
+from dissensus.report import Curves, Series, Table
+from dissensus.train import Saved
+
+Row = dict[str, float | None]
+
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+_ENERGIES = ("dirichlet_energy", "relative_dirichlet_energy")
+_HEADINGS = {
+    "depth": "depth",
+    "dirichlet_energy": "energy",
+    "relative_dirichlet_energy": "relative energy",
+    "mad": "MAD",
+    "effective_rank": "effective rank",
+    "numerical_rank": "numerical rank",
+    "rank_one_distance": "rank-one distance",
+    "channel_correlation": "correlation",
+    "gradient_norm": "gradient",
+    "sharpening": "sharpening",
+}
+# file: title, label of the axis, columns, whether the axis is logarithmic
+_CHARTS = {
+    "energy": ("Dirichlet energy", "energy", _ENERGIES, True),
+    "rank": ("Ranks of the hidden state", "rank", ("effective_rank", "numerical_rank"), False),
+    "similarity": ("Distances and correlation", "", ("mad", "rank_one_distance", "channel_correlation"), False),
+    "gradient": ("Gradient of the loss at the input", "norm", ("gradient_norm",), True),
+    "sharpening": ("Sharpening share of the response", "share", ("sharpening",), False),
+}
+
+
+@dataclass(frozen=True)
+class Depths:
+    """Measures of hidden states over depth, see :func:`depths`.
+
+    Attributes:
+        model: its name, or the name of its class.
+        dataset: the name of the graph.
+        split: whose training nodes make the loss.
+        continuous: whether depth is time rather than a number of layers.
+        rows: one for each depth: ``depth`` and the values of :func:`summary`; of untrained models also
+            ``gradient_norm`` (of the loss, at the features) and ``sharpening`` (see :func:`filter_response`).
+        whole: of a given model, its ``gradient_norm`` and ``sharpening``.
+        settings: what the models were made from.
+        response: the filter response of the given model, or of the deepest.
+    """
+
+    model: str
+    dataset: str
+    split: int | None
+    continuous: bool
+    rows: list[Row]
+    whole: Row
+    settings: dict[str, Any]
+    response: FilterResponse = field(repr=False)
+
+    @property
+    def decay(self) -> dict[str, DecayRate]:
+        """The fitted decay of both energies over depth."""
+        energy, relative = (np.array(self._column(name)) for name in _ENERGIES)
+        # Differences below the rounding of the float32 states: eps^2 of their squared norm, which is energy / relative.
+        floor = np.finfo(np.float32).eps ** 2
+        norms = np.divide(energy, relative, where=relative > 0, out=np.zeros_like(energy))
+        at = self._column("depth")
+        return {
+            "dirichlet_energy": decay_rate(energy, at, floor=floor * norms),
+            "relative_dirichlet_energy": decay_rate(relative, at, floor=floor),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as ``dissensus measure --json`` prints them."""
+        return {
+            **{name: getattr(self, name) for name in ("dataset", "split", "model")},
+            **self.settings,
+            "continuous": self.continuous,
+            **self.whole,
+            "rows": self.rows,
+            "decay": {name: rate._asdict() for name, rate in self.decay.items()},
+        }
+
+    def table(self) -> Table:
+        """One row for each depth, the decay rates below."""
+        columns = [name for name in _HEADINGS if name in self.rows[0]]
+        notes = [
+            f"decay rate of the {_HEADINGS[name]}: {fit.rate:.3g} "
+            f"(95% interval {fit.lower:.3g} to {fit.upper:.3g}, {fit.points} points)"
+            for name, fit in self.decay.items()
+        ]
+        if self.whole:
+            gradient = self.whole["gradient_norm"]
+            shown = "unknown" if gradient is None else f"{gradient:.3g}"
+            notes.append(f"whole model: gradient at the input {shown}, sharpening share {self.whole['sharpening']:.3f}")
+        state = "a saved" if self.whole else "untrained"
+        return Table(
+            columns=[_HEADINGS[name] for name in columns],
+            rows=[[row[name] for name in columns] for row in self.rows],
+            caption=f"{self.model} ({state} model) on {self.dataset}",
+            note="\n".join(notes),
+            digits=3,
+        )
+
+    def charts(self) -> dict[str, Curves]:
+        """Every chart that has something to draw, by name."""
+        name, charts = f"{self.model} on {self.dataset}", {}
+        for file, (title, label, columns, logarithmic) in _CHARTS.items():
+            lines = [Series(_HEADINGS[column], self._column("depth"), self._column(column)) for column in columns]
+            lines = [line for line in lines if any(isfinite(y) and (y > 0 or not logarithmic) for y in line.y)]
+            if lines:
+                charts[file] = Curves(
+                    lines,
+                    x_label="depth (time)" if self.continuous else "depth (layers)",
+                    y_label=label,
+                    title=f"{title}: {name}",
+                    x_log=True,
+                    y_log=logarithmic,
+                )
+        gains = self.response.gain / self.response.gain.nan_to_num().max()
+        if bool(gains.isfinite().any()):
+            depth = "" if self.whole else f" at depth {self.rows[-1]['depth']}"
+            charts["filter"] = Curves(
+                [Series(name, self.response.frequency.tolist(), gains.tolist())],
+                x_label="frequency (eigenvalue of the normalised Laplacian)",
+                y_label="gain, relative to the largest",
+                title=f"Filter response: {name}{depth}",
+            )
+        return charts
+
+    def save(self, folder: str | PathLike[str]) -> list[Path]:
+        """Write the table (``measure.csv``) and the charts (PNG and SVG; they need the extra ``plot``)."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "measure.csv").write_text(self.table().csv())
+        charts = (file for name, curves in self.charts().items() for file in curves.save(path / name))
+        return [path / "measure.csv", *charts]
+
+    def _column(self, name: str) -> list[float]:
+        values = (row.get(name) for row in self.rows)
+        return [nan if value is None else float(value) for value in values]
+
+
+def depths(
+    model: str | PathLike[str] | Saved | torch.nn.Module = "gcn",
+    dataset: str | PathLike[str] | Dataset | None = None,
+    depths: Sequence[int] | None = None,
+    *,
+    hidden_channels: int | None = None,
+    seed: int | None = None,
+    split: int | None = None,
+    notify: Callable[[str], None] = lambda text: None,
+) -> Depths:
+    """Measure oversmoothing over depth.
+
+    Depth is the number of hidden layers of a discrete model, and the time of a continuous one.
+
+    >>> measure.depths("gcn", "karate", [1, 8, 64]).table().show()  # doctest: +SKIP
+
+    Args:
+        model: by name (``file.py:Class`` is one), an untrained model for every depth from the same seed, whose last
+            hidden state is measured: continuous models take Euler steps of length 1; of a module of another package,
+            without ``trajectory``, it is the last output of a layer that is as wide as the hidden states. Or one model,
+            whose hidden states are read at every depth: the path that ``dissensus train --save`` or ``model.save``
+            wrote, what :func:`dissensus.train.load_saved` gives, or a model itself.
+        dataset: by name, file or as a :class:`~dissensus.data.Dataset`; by default Cora, or what the saved model was
+            trained on. A graph for a saved model is prepared as in its training.
+        depths: increasing whole numbers from 1; by default 1, 2, 4, ... 128, or the layers of the given model.
+        hidden_channels: width of untrained models; 64 by default.
+        seed: of the weights of untrained models; 1 by default.
+        split: whose training nodes make the loss; the first by default, or that of the saved model on its own graph.
+        notify: called with what a reader should know while it runs.
+
+    Returns:
+        The measures as ``rows``, with ``decay``, ``table()``, ``charts()``, ``save(folder)`` and ``as_dict()``.
+    """
+    if depths is not None and (not depths or list(depths) != sorted(set(depths)) or depths[0] < 1):
+        raise InputError(f"depths are {list(depths)}: give increasing whole numbers from 1, such as 1,2,4,8")
+    if isinstance(model, str):
+        found = nn.info(model)
+        if hidden_channels is not None and hidden_channels < 1:
+            raise InputError(f"hidden channels are {hidden_channels}: give at least 1")
+        loaded, name, split = _dataset("cora" if dataset is None else dataset, None, split, notify)
+        settings: dict[str, Any] = {"hidden": hidden_channels or 64, "seed": 1 if seed is None else seed}
+        return _untrained(found, settings, depths or DEPTHS, loaded, name, split, notify)
+    if hidden_channels is not None or seed is not None:
+        raise InputError("hidden channels and seed belong to an untrained model: leave them out, or name a model")
+    settings = {}
+    if isinstance(model, PathLike):
+        settings = {"load": str(model)}
+        model = _load(Path(model))
+    saved = model if isinstance(model, Saved) else None
+    loaded, name, split = _dataset("cora" if dataset is None and saved is None else dataset, saved, split, notify)
+    one = model.model if isinstance(model, Saved) else model
+    # Classes of other names are numbered anew, and mean nothing to the model.
+    labelled = saved is None or saved.classes == loaded.class_names
+    return _given(one, settings, depths, loaded, name, split, labelled=labelled)
+
+
+def _load(path: Path) -> Saved | torch.nn.Module:
+    """What ``train --save`` wrote, its folder or the model file in it; or what ``model.save`` wrote."""
+    if path.is_dir():
+        return train.load_saved(path)
+    try:
+        facts = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
+    except OSError:
+        return nn.load(path)
+    except ValueError:  # damaged: it may be ours
+        return train.load_saved(path.parent)
+    # Models of other programs have a config.json beside them too.
+    ours = path.name == "model.safetensors" and isinstance(facts, dict) and "format" in facts
+    return train.load_saved(path.parent) if ours else nn.load(path)
+
+
+def _dataset(
+    given: str | PathLike[str] | Dataset | None, saved: Saved | None, split: int | None, notify: Callable[[str], None]
+) -> tuple[Dataset, str, int | None]:
+    """The dataset, prepared as the saved model was trained; its name, and the split."""
+    own = None if saved is None else saved.config.data
+    if own is not None and given is None:
+        return own.load(), own.name, own.split if split is None else split
+    if isinstance(given, Dataset):
+        dataset, name = given, given.name
+    else:
+        assert given is not None
+        name = str(given)
+        dataset = data.load(given) if saved is None else train.prepare(saved, given)
+        if saved is not None and train.order_unknown(saved, dataset):
+            notify(
+                f"{name} is not the graph that the model is bound to, node by node: its nodes must be those of "
+                "training, in their order there, or the measures mean nothing"
+            )
+    if split is None:
+        same = own is not None and own.name in (name, str(Path(name).resolve()))
+        split = own.split if own is not None and same else dataset.default_splits[0]
+    return dataset, name, split
+
+
+def _graph(dataset: Dataset, split: int | None) -> Data:
+    return dataset.split(split) if dataset.num_classes and split is not None else dataset.graph
+
+
+def _untrained(
+    model: nn.ModelInfo,
+    settings: dict[str, Any],
+    depths: Sequence[int],
+    dataset: Dataset,
+    name: str,
+    split: int | None,
+    notify: Callable[[str], None],
+) -> Depths:
+    """One model for each depth: its last hidden state, the gradient that reaches its input, and its filter."""
+    graph, rows = _graph(dataset, split), []
+    sizes = {"in_channels": graph.num_features, "out_channels": max(1, dataset.num_outputs)}
+    for depth in depths:
+        notify(f"{model.name} at depth {depth}")
+        torch.manual_seed(settings["seed"])
+        # The last layer of a discrete model gives the scores, so there is one more than hidden ones.
+        options = model.at_depth(depth if model.continuous else depth + 1)
+        made = model.create(hidden_channels=settings["hidden"], **sizes, **options)
+        if hasattr(made, "trajectory"):
+            (state,) = watch(made, graph, times=[depth]).states
+        else:
+            states = watch(made, graph).states
+            state = next((s for s in reversed(states) if s.size(1) == settings["hidden"]), states[-1])
+        response = filter_response(made, graph, bands=20 if depth == depths[-1] else 0, probes=2)
+        gradient = _gradient_norm(made, graph, dataset.num_classes)
+        measured = {"gradient_norm": gradient, "sharpening": response.sharpening}
+        rows.append({"depth": depth, **summary(state, graph.edge_index), **measured})
+    return Depths(model.name, name, split, model.continuous, rows, {}, settings, response)
+
+
+def _given(
+    model: torch.nn.Module,
+    settings: dict[str, Any],
+    depths: Sequence[int] | None,
+    dataset: Dataset,
+    name: str,
+    split: int | None,
+    *,
+    labelled: bool,
+) -> Depths:
+    """One model at every depth; gradient and filter are those of the whole."""
+    graph = copy(_graph(dataset, split))
+    graph.x = graph.x.to(next(model.parameters()).dtype)
+    ours, classes = isinstance(model, nn.Model), dataset.num_classes
+    outputs = () if ours else watch(model, graph).states
+    readable: Sequence[int] = range(1, len(outputs) + 1)
+    if isinstance(model, nn.Model):
+        readable, classes = DEPTHS if model.continuous else _hidden_layers(model), model.config["out_channels"]
+    continuous = isinstance(model, nn.Model) and model.continuous
+    if not readable:
+        raise InputError("a model of one layer has no hidden state to measure: give a deeper one")
+    depths = depths or readable
+    if not continuous and depths[-1] > readable[-1]:
+        raise InputError(f"depths reaches {depths[-1]}: the model has {readable[-1]} hidden layers, give at most that")
+    states = watch(model, graph, times=depths).states if ours else [outputs[depth - 1] for depth in depths]
+    rows: list[Row] = [
+        {"depth": depth, **summary(state, graph.edge_index)} for depth, state in zip(depths, states, strict=True)
+    ]
+    response = filter_response(model, graph, probes=2)
+    gradient = _gradient_norm(model, graph, classes) if labelled else None
+    whole: Row = {"gradient_norm": gradient, "sharpening": response.sharpening}
+    return Depths(type(model).__name__, name, split, continuous, rows, whole, settings, response)
+
+
+def _hidden_layers(model: nn.Model) -> list[int]:
+    # Hundreds of states as wide as the features would fill the memory: of such a model only a few are read.
+    return [int(layer) for layer in model.milestones if layer] or list(range(1, model.config["num_layers"]))
+
+
+def _gradient_norm(model: torch.nn.Module, graph: Data, classes: int) -> float | None:
+    # A regression has no classes, and another graph may have more of them than the model knows.
+    if len(graph.y) != graph.num_nodes or not bool((graph.y >= 0).any()) or int(graph.y.max()) >= classes:
+        return None
+    return gradient_norms(model, graph, of="states")["input"]

@@ -1,0 +1,138 @@
+"""One step of a Runge-Kutta method, and its vector-Jacobian product: functions of tensors, without state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dissensus.kernels import linear_combination
+from dissensus.solve._field import Field, Pullback, Split
+from dissensus.solve._tableau import Row, Tableau, Weights
+
+
+class Evaluation(NamedTuple):
+    """The value of a stage, and its pullback where one was asked for."""
+
+    value: Tensor
+    pullback: Pullback | None
+
+
+class Workspace(NamedTuple):
+    """Memory that steps without pullbacks write to: ``stages`` [stages + 1, *state], and ``state`` for inputs."""
+
+    stages: Tensor
+    state: Tensor
+
+    @staticmethod
+    def like(x: Tensor, tableau: Tableau) -> Workspace:
+        return Workspace(_stack(x, tableau), torch.empty_like(x))
+
+
+class Step(NamedTuple):
+    """A step that was tried.
+
+    Attributes:
+        new: the state at its end.
+        pullbacks: of its stages; empty where none were asked for.
+        terms: what its sums combine: the drive (if any), the state at its start and the value of the first stage.
+        stages: the values of the stages, [stages + 1, *state]: the last is for the value at ``new``.
+    """
+
+    new: Tensor
+    pullbacks: tuple[Pullback, ...]
+    terms: tuple[Tensor, ...]
+    stages: Tensor
+
+
+def split_for(field: Field, x: Tensor) -> Split:
+    """The field's parts, where its drive has the shape of the state; else the field as a whole."""
+    split = field.split
+    return split if split.drive is None or split.drive.shape == x.shape else Split(field, field.vjp)
+
+
+def evaluate_stage(split: Split, t: float, x: Tensor, out: Tensor, keep: bool) -> Evaluation:
+    """The value of g(t, x), in ``out``, with its pullback where ``keep``."""
+    if keep:
+        return Evaluation(*split.vjp(t, x, out))
+    return Evaluation(split.value(t, x, out), None)
+
+
+def take_step(
+    split: Split,
+    tableau: Tableau,
+    t: float,
+    h: float,
+    x: Tensor,
+    *,
+    first: Evaluation | None = None,
+    keep: bool = False,
+    workspace: Workspace | None = None,
+) -> Step:
+    """A step of size h from the state x at time t.
+
+    Args:
+        first: the first stage, where the step before has evaluated it as its last.
+        keep: keep the pullbacks of the stages; what they may hold on to is then written to fresh memory.
+        workspace: where to write the rest; None allocates.
+    """
+    stages = _stack(x, tableau) if keep or workspace is None else workspace.stages
+    rows = Weights.of(tableau, h, split.gain, split.decay).stages
+    value = stages[0] if first is None else first.value
+    terms = (x, value) if split.drive is None else (split.drive, x, value)
+    pullbacks: list[Pullback | None] = []
+    for i in range(tableau.stages):
+        if i == 0 and first is not None:
+            pullbacks.append(first.pullback)
+            continue
+        inputs = x
+        if i > 0:
+            # x_i = s_i x + d_i B + sum_j w_ij g(x_j)
+            place = torch.empty_like(x) if keep or workspace is None else workspace.state
+            inputs = combine(rows[i], terms, stages, place)
+        pullbacks.append(evaluate_stage(split, t + tableau.c[i] * h, inputs, stages[i], keep).pullback)
+    new = combine(rows[-1], terms, stages, torch.empty_like(x))
+    return Step(new, tuple(p for p in pullbacks if p is not None) if keep else (), terms, stages)
+
+
+def combine(row: Row, terms: Sequence[Tensor], stages: Tensor, out: Tensor) -> Tensor:
+    """``s x + d B + sum_j w_j g_j``, from the ``terms`` and ``stages`` of a :class:`Step`."""
+    weights = (row.drive, row.state, *row.values)[3 - len(terms) :]
+    return linear_combination(weights, terms, stages[1:], out=out)
+
+
+def step_vjp(
+    split: Split,
+    tableau: Tableau,
+    h: float,
+    pullbacks: Sequence[Pullback],
+    cotangent: Tensor,
+    grads: Sequence[Tensor],
+) -> Tensor:
+    """The cotangent of a step's start from that of its end; the gradients of the parameters are added to ``grads``.
+
+    With ``x_i = s_i x + d_i B + sum_j w_ij g(x_j)`` for the stages, and for the new state as the last of them, it is,
+    from the last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``, then
+    ``x' = s_n new' + sum_i s_i x_i'`` and ``B' = d_n new' + sum_i d_i x_i'``.
+    """
+    *rows, new = Weights.of(tableau, h, split.gain, split.decay).stages
+    count = len(rows)
+    rows.reverse()
+    cotangent = cotangent.contiguous()
+    # The cotangents of the stages' inputs, from the last stage on.
+    stack, g = cotangent.new_empty((count, *cotangent.shape)), torch.empty_like(cotangent)
+    for j, pullback in enumerate(reversed(pullbacks)):
+        i = count - 1 - j
+        linear_combination((new.values[i], *(row.values[i] for row in rows[:j])), (cotangent,), stack, out=g)
+        pullback(g, grads, stack[j])
+    if split.index is not None and grads:
+        weights = (new.drive, *(row.drive for row in rows))
+        grads[split.index].add_(linear_combination(weights, (cotangent,), stack, out=g))
+    weights = (new.state, *(row.state for row in rows))
+    return linear_combination(weights, (cotangent,), stack, out=torch.empty_like(cotangent))
+
+
+def _stack(x: Tensor, tableau: Tableau) -> Tensor:
+    return x.new_empty((tableau.stages + tableau.adaptive, *x.shape))

@@ -1,0 +1,72 @@
+"""Accuracy against training time and peak memory."""
+
+from typing import Any
+
+from dissensus.studies._depth import at_depth
+from dissensus.studies._runtime import Measured, run_memory
+from dissensus.studies._study import Config, Row
+from dissensus.studies._views import Details, Grid, Lines
+
+
+def run_cost(config: Config) -> dict[str, Any]:
+    """Train one run whose time counts, and add the peak memory of one epoch (see :func:`run_memory`)."""
+    from dissensus.train import execute
+
+    training = config["cost"]
+    short = {**training, "train": {**training["train"], "epochs": 1}}
+    return {**execute(training), **run_memory({"memory": short})}
+
+
+def _flags(point: Row) -> dict[str, Any]:
+    return {**at_depth(point), "train.epochs": 100, "train.patience": 0}
+
+
+COST = Measured(
+    name="cost",
+    title="Accuracy, time and memory",
+    about=(
+        "Test accuracy in per cent, seconds of training and evaluation over 100 epochs, and the most memory that "
+        "tensors take at once, in MiB, at equal depth; one run at a time."
+    ),
+    models=("bimp", "gcn-res", "grand-l", "gcnii"),
+    datasets=("cora", "pubmed"),
+    dimensions=("dataset", "model", "depth"),
+    axes={"depth": (2, 8, 32, 128)},
+    flags=_flags,
+    quick_axes={"depth": (2,)},
+    target="dissensus.studies:run_cost",
+    seeds=(1, 2, 3),
+    column="cost",
+    serial=True,
+    views=(
+        Lines(
+            name="seconds",
+            title="Seconds over depth",
+            facet="dataset",
+            x="depth",
+            x_log=True,
+            x_label="layers, or Euler steps of size 1",
+            y_label="seconds",
+            value="seconds",
+            y_log=True,
+        ),
+        *(
+            Grid(
+                name=value,
+                title=title,
+                value=value,
+                facet="dataset",
+                columns="depth",
+                best=best,
+                shown=True,
+                readme=True,
+            )
+            for value, title, best in (
+                ("test", "Test accuracy in per cent", "max"),
+                ("seconds", "Seconds of 100 epochs", "min"),
+                ("memory", "Peak memory in MiB", "min"),
+            )
+        ),
+        Details(name="details", title="Each mean with its 95% interval", value="seconds"),
+    ),
+)

@@ -1,0 +1,36 @@
+"""ROC AUC over depth on the graph Minesweeper."""
+
+from dissensus.studies._depth import at_depth
+from dissensus.studies._study import Training
+from dissensus.studies._views import Details, Grid, Lines, Paired
+
+MINESWEEPER = Training(
+    name="minesweeper",
+    title="Minesweeper over depth",
+    about=(
+        "ROC AUC in per cent on the ten fixed splits of Minesweeper: mines on a grid, with the count of mines around "
+        "it known at about half of the cells. Settings are the defaults. Luo et al. (2024) print 97.86 for a tuned "
+        "residual GCN."
+    ),
+    preset="default",
+    models=("bimp", "gcn", "gcn-res", "grand-l", "gcnii"),
+    datasets=("minesweeper",),
+    dimensions=("dataset", "model", "depth"),
+    axes={"depth": (2, 4, 8, 16, 32)},
+    flags=at_depth,
+    quick_datasets=("minesweeper",),
+    quick_axes={"depth": (2, 4)},
+    views=(
+        Lines(
+            name="auc",
+            title="ROC AUC over depth",
+            x="depth",
+            x_log=True,
+            x_label="layers, or Euler steps of size 1",
+            y_label="ROC AUC (%)",
+        ),
+        Grid(name="auc", title="ROC AUC over depth, in per cent", columns="depth", shown=True, readme=True),
+        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
+        Details(name="details", title="Each mean with its 95% interval"),
+    ),
+)

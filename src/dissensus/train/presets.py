@@ -1,0 +1,123 @@
+"""Presets: settings by dataset and model, in TOML files.
+
+``presets/NAME/DATASET.toml`` holds the settings of preset NAME on DATASET, ``presets/default.toml`` those for any
+graph. Each is a list of tables, one for the models that share them::
+
+    [[settings]]
+    models = ["bimp"]
+    note = "where they come from"
+    [settings.model]
+    heads = 4
+    [settings.train]
+    lr = 0.01
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dissensus.errors import InputError, one_of
+from dissensus.train._config import SECTIONS, check_sections, located
+
+ROOT = Path(__file__).resolve().parents[1] / "presets"
+SPACES = ROOT / "spaces"
+DEFAULT, NONE = "default", "none"
+
+Layer = dict[str, dict[str, Any]]
+
+
+def preset_names() -> list[str]:
+    """``default`` (for any graph), ``none``, and those that have a file for each of some datasets."""
+    return [DEFAULT, NONE, *sorted(folder.name for folder in ROOT.iterdir() if folder.is_dir() and folder != SPACES)]
+
+
+def read_preset(preset: str, dataset: str, model: str) -> Layer:
+    """The settings of a preset, by section.
+
+    Args:
+        preset: one of :func:`preset_names`, or the path of a ``.toml`` file in their layout.
+        dataset: name of the dataset.
+        model: name of the model. ``default`` is empty for a model that it does not name; others raise.
+    """
+    if preset == NONE:
+        return {}
+    if preset.endswith(".toml"):
+        path = Path(preset)
+    elif preset == DEFAULT:
+        path = ROOT / "default.toml"
+    else:
+        one_of("preset", preset, preset_names())
+        path = ROOT / preset / f"{dataset}.toml"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in path.parent.glob("*.toml")))
+            raise InputError(
+                f"the preset {preset!r} has no settings for {dataset}, only for: {known}; use --preset default"
+            )
+    entries = read_settings(path)
+    found = next((entry for entry in entries if located(model) in map(located, entry["models"])), None)
+    if found is None:
+        if preset == DEFAULT:
+            return {}
+        known = ", ".join(name for entry in entries for name in entry["models"])
+        raise InputError(
+            f"the preset {preset!r} has no settings for the model {model} on {dataset}, only for: {known}; "
+            "use --preset default"
+        )
+    return {section: dict(found[section]) for section in SECTIONS if section in found}
+
+
+def read_settings(path: Path) -> list[dict[str, Any]]:
+    """The tables of a preset's file, checked: each model appears once."""
+    content = read_toml(path)
+    entries = content.get("settings")
+    if list(content) != ["settings"] or not isinstance(entries, list):
+        raise InputError(f"{path}: a preset is a list of tables, each below a line [[settings]]")
+    seen: set[str] = set()
+    for entry in entries:
+        for key in entry:
+            one_of(f"key in {path}", key, ["models", "note", *SECTIONS])
+        models = entry.get("models")
+        if not isinstance(models, list) or not models or not all(isinstance(name, str) for name in models):
+            raise InputError(f'{path}: each [[settings]] needs models = ["..."], the models that they are for')
+        if again := seen.intersection(models):
+            raise InputError(f"{path}: {min(again)} stands in two [[settings]]: leave it in one")
+        seen.update(models)
+        check_sections({key: value for key, value in entry.items() if key in SECTIONS})
+    return entries
+
+
+def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put settings that models share into a preset's file, in place of what it had for these models."""
+    entries = read_settings(path) if path.is_file() else []
+    kept = [{**entry, "models": [name for name in entry["models"] if name not in models]} for entry in entries]
+    new = {"models": list(models), "note": note, **layer}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text("\n".join(_text(entry) for entry in [*filter(lambda e: e["models"], kept), new]), encoding="utf-8")
+    part.replace(path)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file, or an error that names it and what is wrong."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}") from error
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    lines = ["[[settings]]", *(f"{key} = {_scalar(entry[key])}" for key in ("models", "note") if entry.get(key))]
+    for section in SECTIONS:
+        if entry.get(section):
+            lines.append(f"[settings.{section}]")
+            lines += [f"{json.dumps(key)[1:-1]} = {_scalar(value)}" for key, value in entry[section].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(value: Any) -> str:
+    # JSON writes texts, numbers, booleans and lists of them as TOML does.
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
