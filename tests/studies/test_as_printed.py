@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dissensus import cli, runs
+from dissensus import cli, data, runs
 from dissensus.errors import InputError
 from dissensus.runs import Record
 from dissensus.studies import STUDIES
@@ -87,6 +87,7 @@ def test_settings_that_are_no_change_are_refused():
         ABLATION.rows(record({**config, "train": {**config["train"], "lr": 0.5}}))
 
 
+@pytest.mark.skipif(data.info("texas").present == "no", reason="Texas is not on this machine")
 def test_a_quick_look_from_runs_to_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["reproduce", "ablation", "--quick", "--datasets", "texas", "-o", "out", "--json"]) == 0
