@@ -1,7 +1,7 @@
 # Every target makes its own virtual environment from nothing.
 #   make demo            show when depth is needed on an embedded real graph: a table, a report page
 #   make test            lint, types and the whole test suite
-#   make test-fast       the tests that are not marked slow; under a minute
+#   make test-fast       the tests that are not marked slow: no browser, no cluster; under a minute
 #   make docs            the documentation, with its examples run, in docs/_build/html
 #   make bench           the benchmarks
 #   make results         tables and figures from the committed results

@@ -17,6 +17,13 @@ settings.register_profile(
 settings.load_profile("dissensus")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever opens a browser is slow."""
+    for item in items:
+        if {"browser", "opened"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _models_as_before() -> Iterator[None]:
     """Forget the models that a test registers or loads from a file, so that no test sees another's."""

@@ -164,6 +164,7 @@ def test_npz_of_wrong_csr_parts(fields: dict[str, np.ndarray]) -> None:
     check("a.npz", {"a.npz": npz(fields)})
 
 
+@pytest.mark.slow
 @FUZZ
 @given(damage)
 def test_npz_damaged(how: tuple[float, list[tuple[float, int]], bytes]) -> None:
@@ -206,6 +207,7 @@ def test_pt_of_wrong_values(new: dict[str, Any], wrap: bool) -> None:
     check("a.pt", {"a.pt": pt(Data.from_dict(content) if wrap else content)})
 
 
+@pytest.mark.slow
 @FUZZ
 @given(values)
 def test_pt_of_anything(content: Any) -> None:

@@ -121,6 +121,7 @@ def test_a_split_shares_the_graph_and_leaves_it_as_it_was() -> None:
     assert not torch.equal(split.train_mask, dataset.split(2).train_mask)
 
 
+@pytest.mark.slow
 def test_few_labels_leave_that_many_of_each_class_for_training() -> None:
     one, many = (data.load("digits", labels_per_class=k).split(3) for k in (1, 5))
     for split, count in ((one, 1), (many, 5)):

@@ -265,6 +265,7 @@ def test_missing_branch_names_those_there_are() -> None:
 # --- Hysteresis over the input ---
 
 
+@pytest.mark.slow
 def test_hysteresis_of_one_agent_matches_the_formula() -> None:
     # s = d y - tanh(u m y) turns where sech^2(u m y) = d/(u m).
     d, m, u = 1.0, 2.0, 0.8
@@ -279,6 +280,7 @@ def test_hysteresis_of_one_agent_matches_the_formula() -> None:
     assert np.allclose(found.branch.parameter, d * found.branch.z - np.tanh(u * m * found.branch.z), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_hysteresis_of_a_network_closes_below_the_critical_attention() -> None:
     above, below = (dynamics.hysteresis(KARATE, u=r * 0.0440770069, steps=21, s_max=0.3) for r in (1.5, 0.9))
     assert above.width > 0.05
@@ -307,6 +309,7 @@ def test_what_has_no_pitchfork_is_refused(study: Callable[..., object]) -> None:
 # --- The command ---
 
 
+@pytest.mark.slow
 def test_command_draws_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bifurcation", "grid", "--agents", "16", "-o", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -336,6 +339,7 @@ def test_command_draws_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {row.split(",")[3] for row in rows} == {"neutral", "upper", "lower", "connected", "disconnected"}
 
 
+@pytest.mark.slow
 def test_command_writes_one_file_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("figure.svg", "branches.csv"):
         arguments = ["path", "--agents", "5", "--time", "20", "-o", str(tmp_path / name)]
@@ -345,6 +349,7 @@ def test_command_writes_one_file_of_each_kind(tmp_path: Path, capsys: pytest.Cap
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_equal_data_give_equal_pictures(tmp_path: Path) -> None:
     times = np.linspace(0.0, 1.0, 5)
     panels = [Panel("one", times, np.outer(1.0 - times, [1.0, -1.0]), "note")]
@@ -378,6 +383,7 @@ def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pyte
     assert cure in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_command_says_where_branches_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "parts.csv").write_text("a,b\nb,c\nc,a\nd,e\n")
     for graph, missing in ([str(tmp_path / "parts.csv")], True), (["path", "--agents", "3"], False):
@@ -397,6 +403,7 @@ def test_negative_edges_are_dashed(tmp_path: Path) -> None:
     assert [picture.count("stroke-dasharray") for picture in pictures] == [0, 1]
 
 
+@pytest.mark.slow
 def test_command_takes_the_component_that_it_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "parts.csv").write_text("a,b\nb,c\nd,e\n")
     arguments = ["bifurcation", str(tmp_path / "parts.csv"), "--normalize", "--time", "20"]
@@ -421,6 +428,7 @@ def test_missing_matplotlib_is_told_before_any_work(tmp_path: Path) -> None:
     assert "pip install 'dissensus[plot]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_kernels_of_several_dimensions_are_switched() -> None:
     # Four agents that all disagree: one against three (8), two against two (6), one against another (12).
     found = dynamics.bifurcation(-nx.to_numpy_array(nx.complete_graph(4)), u_max=0.6)
@@ -441,6 +449,7 @@ def test_branches_are_as_fine_in_every_form() -> None:
         assert found.points[0].parameter == pytest.approx(found.critical, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_the_width_over_many_folds_is_where_the_sweeps_differ() -> None:
     # The branch of this signed graph folds ten times; its first and last fold say nothing of the loop.
     matrix = np.triu(np.random.default_rng(5).choice([-1, 0, 1], size=(12, 12)), 1)
@@ -451,6 +460,7 @@ def test_the_width_over_many_folds_is_where_the_sweeps_differ() -> None:
     assert found.width > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "signs"])
 def test_hysteresis_of_random_signed_graphs(kind: str) -> None:
     for seed in range(3):

@@ -16,6 +16,7 @@ START = np.random.default_rng(0).uniform(-1, 1, (5, 12, 2))
 OPTIONS = np.array([[0.0, -0.5], [-0.3, 0.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -60,6 +61,7 @@ def test_noise_is_seeded_and_has_the_variance_of_its_process() -> None:
     assert torch.equal(found.final, again.final)
 
 
+@pytest.mark.slow
 def test_a_limit_cycle_is_oscillating_at_any_end() -> None:
     ring = -nx.to_numpy_array(nx.DiGraph([(0, 1), (1, 2), (2, 0)]))
     for end in (20.0, 23.0, 31.0):
@@ -71,6 +73,7 @@ def test_nested_lists_are_one_matrix() -> None:
     assert dynamics.simulate([[0, 1], [1, 0]], [1.0, -1.0], attention=0.2, times=[1.0]).states.shape == (1, 2, 1)
 
 
+@pytest.mark.slow
 def test_tables_files_and_figures(tmp_path: Path) -> None:
     found = dynamics.simulate(GRAPH, START, attention=U, time=5.0)
     assert len(found.to_dataframe()) == found.states.numel()
@@ -89,6 +92,7 @@ def test_tables_files_and_figures(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("a.png", "b.svg"))
 
 
+@pytest.mark.slow
 def test_basins_find_what_random_starts_find() -> None:
     for seed in range(3):
         matrix = np.random.default_rng(seed).normal(size=(8, 8))
@@ -101,6 +105,7 @@ def test_basins_find_what_random_starts_find() -> None:
         assert (distances < 1e-3).mean() > 0.98
 
 
+@pytest.mark.slow
 def test_importing_dynamics_does_not_import_pyg() -> None:
     code = "import sys, dissensus.dynamics; sys.exit('torch_geometric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -161,6 +166,7 @@ def test_symmetric_networks_are_known_to_settle() -> None:
         assert not dynamics.System(GRAPH, **given).settles()
 
 
+@pytest.mark.slow
 def test_linear_models_have_gradients_in_the_weights() -> None:
     matrix = torch.rand(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     for model in ("degroot", "friedkin-johnsen", "consensus", "altafini"):

@@ -67,6 +67,7 @@ def test_gradient_of_an_objective_on_the_equilibrium() -> None:
         assert float((grad * direction).sum()) == pytest.approx(numeric, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_no_convergence() -> None:
     ring = -nx.to_numpy_array(nx.DiGraph([(0, 1), (1, 2), (2, 0)]))  # oscillates above 2/3
     with pytest.raises(SolverError, match="oscillate"):
@@ -148,6 +149,7 @@ def test_large_graphs_agree_with_all_eigenvalues(kind: str, monkeypatch: pytest.
     assert np.allclose(exact.eigenvalues, sparse.eigenvalues, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_crowded_eigenvalues_of_a_long_path() -> None:
     n, u = 2000, 0.3
     found = dynamics.stability(nx.path_graph(n), attention=u, count=5)

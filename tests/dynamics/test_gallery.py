@@ -18,6 +18,7 @@ def test_there_are_six() -> None:
     assert dissensus.__version__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_published_result(name: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(GALLERY / f"{name}.py"))

@@ -181,6 +181,7 @@ def test_degroot_reaches_the_average_weighted_by_the_stationary_distribution() -
     assert found.summary().verdict == "consensus"
 
 
+@pytest.mark.slow
 def test_consensus_on_an_undirected_graph_is_the_plain_average() -> None:
     x = np.random.default_rng(1).normal(size=34)
     found = dynamics.simulate(nx.karate_club_graph(), x, model="consensus", time=60.0)
@@ -272,6 +273,7 @@ FADING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FADING)
 def test_at_the_critical_attention_opinions_fade_as_below_it(name: str) -> None:
     graph, parameters = FADING[name]
@@ -290,6 +292,7 @@ def test_at_the_critical_attention_opinions_fade_as_below_it(name: str) -> None:
     assert sizes[1] < 0.4 * sizes[0]
 
 
+@pytest.mark.slow
 def test_chains_at_the_critical_attention_fade_more_slowly_than_any_simulation_shows() -> None:
     # Of two agents the second tends to the cube root of the first: t^(-1/6).
     chain = nx.path_graph(2, create_using=nx.DiGraph)
@@ -300,6 +303,7 @@ def test_chains_at_the_critical_attention_fade_more_slowly_than_any_simulation_s
     assert (found.verdict, found.neutral) == ("consensus", True)
 
 
+@pytest.mark.slow
 def test_what_need_not_fade_is_judged_by_its_last_state() -> None:
     path, signed = nx.path_graph(5), np.random.default_rng(0).standard_normal((6, 6))
     assert dynamics.System(path).fades()
@@ -390,6 +394,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, obj
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_command_writes_pictures_and_every_opinion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "karate", "--options", "2", "--option-weight", "-0.5", "--time", "5", "-o", str(tmp_path))
     assert found["agents"] == 34
@@ -412,6 +417,7 @@ def test_command_reads_a_signed_edge_list(tmp_path: Path, capsys: pytest.Capture
     assert one_way["verdict"] == "consensus"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["edges.csv", ""])
 @pytest.mark.parametrize("flags", [[], ["--directed"]])
 def test_command_reads_an_edge_list_alike_with_and_without_a_table_of_nodes(
@@ -473,6 +479,7 @@ def test_weights_of_either_sign_are_said_to_belong_in_an_edge_list(
     assert "from an edge list, .csv" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("graph", "names"),
     [
@@ -512,6 +519,7 @@ def test_drawn_edges_tell_friends_from_foes() -> None:
     assert _edges_of(matrix).tolist() == [[0, 0, 2], [1, 2, 3], [0.0, -1.0, 0.5]]
 
 
+@pytest.mark.slow
 def test_separate_parts_are_drawn_apart_but_near() -> None:
     parts = nx.disjoint_union_all([nx.complete_graph(4), nx.path_graph(3), nx.path_graph(2)])
     places = _layout(dynamics.as_matrix(parts))
@@ -549,6 +557,7 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
     assert answer(capsys, *base, "--input", "initial*0")["neutral"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [

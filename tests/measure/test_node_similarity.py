@@ -22,6 +22,7 @@ def module() -> ModuleType:
     return _node_similarity
 
 
+@pytest.mark.slow
 def test_the_file_needs_torch_alone(tmp_path: Path) -> None:
     (tmp_path / "node_similarity.py").write_bytes(FILE.read_bytes())
     program = (

@@ -51,6 +51,7 @@ def check(model: torch.nn.Module, program: ExportedProgram) -> None:
 EULER: dict[str, Any] = {"method": "euler", "time": 1.5, "heads": 2, "attention_channels": 4}
 
 
+@pytest.mark.slow
 def test_an_exported_model_takes_any_graph() -> None:
     model = make("bimp", **EULER)
     program = export(model)
@@ -61,6 +62,7 @@ def test_an_exported_model_takes_any_graph() -> None:
     check(model, torch.export.load(file))
 
 
+@pytest.mark.slow
 def test_an_exported_model_leaves_the_model_as_it_was() -> None:
     model = make("gcn")
     x, edge_index = SMALL
@@ -114,6 +116,7 @@ def test_edge_weights_are_exported() -> None:
         torch.testing.assert_close(program.module()(x, edge_index, weight), model(x, edge_index, weight))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "cure"),
     [

@@ -29,6 +29,7 @@ def _starts(log):
     return [int(line.split()[0]) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["inline", "processes"])
 def test_a_grid_is_run_once_and_only_what_is_missing_after_that(executor, path, tmp_path):
     log = tmp_path / "log"
@@ -73,6 +74,7 @@ def test_a_result_that_cannot_be_stored_is_a_failure():
     assert "the result.object is of type object" in summary.records[1].error
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_only_its_run(path):
     configs = runs.grid({}, {"x": range(6)})
     summary = runs.execute(configs, "runs_targets:die_on_odd", store=path, executor="processes", workers=2)
@@ -193,6 +195,7 @@ def test_workers_end_with_a_killed_driver(path, tmp_path):
             assert _claims.Owner().claim(connection, runs.key({"x": 1, "nap": 60, "log": str(log)}))
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_the_terminal_ends_workers_and_gives_back_their_runs(path, tmp_path):
     log = tmp_path / "log"
     code = (
@@ -247,12 +250,14 @@ def _start_inline(config, path):
     return subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SCRIPT.parent)})
 
 
+@pytest.mark.slow
 def test_many_drivers_may_make_the_store_at_once(path):
     code = f"from dissensus.runs import Store; [Store({str(path)!r} + str(n)).close() for n in range(20)]"
     processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
 
 
+@pytest.mark.slow
 def test_a_driver_waits_for_the_runs_of_another(path, tmp_path):
     config = {"x": 3, "once": str(tmp_path / "once"), "dawdle": 0.7}
     other = _start_inline(config, path)
@@ -265,6 +270,7 @@ def test_a_driver_waits_for_the_runs_of_another(path, tmp_path):
     assert seen[0].result["pid"] == other.pid
 
 
+@pytest.mark.slow
 def test_a_driver_takes_over_from_one_that_dies(path, tmp_path):
     config = {"x": 3, "once": str(tmp_path / "once"), "dawdle": 60}
     other = _start_inline(config, path)
@@ -301,6 +307,7 @@ def test_a_driver_on_another_machine_is_given_up_when_its_heart_stops(path, monk
             assert not far.claim(connection, "k")
 
 
+@pytest.mark.slow
 def test_the_heart_beats_while_a_run_is_under_way(path, monkeypatch):
     monkeypatch.setattr(_claims, "BEAT", 0.05)
     beats = []
@@ -320,6 +327,7 @@ def test_a_claim_that_an_earlier_call_left_behind_does_not_block(path):
             assert here.claim(connection, "k")
 
 
+@pytest.mark.slow
 def test_a_run_that_another_driver_has_retried_is_not_retried_again(path, tmp_path):
     log = tmp_path / "log"
     config = {"x": 1, "log": str(log)}

@@ -87,6 +87,7 @@ def test_query_filters_by_dotted_paths_and_status(full):
             store.query(status="finished")
 
 
+@pytest.mark.slow
 def test_threads_share_a_store(tmp_path):
     with Store(tmp_path / "runs.db") as store:
         threads = [
@@ -189,6 +190,7 @@ def test_recovery_refuses_what_it_cannot_do(full, tmp_path):
     assert not (tmp_path / "good.db").exists()
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_damage_gives_right_records_or_a_store_error(data, tmp_path_factory):
@@ -264,6 +266,7 @@ def test_a_full_disk_costs_no_result(small_disk):
     assert (summary.here, summary.found, summary.failed) == (12 - len(kept), len(kept), 0)
 
 
+@pytest.mark.slow
 def test_runs_under_way_are_awaited_and_stored_if_room_was_made_meanwhile(small_disk):
     ballast = small_disk / "ballast"
     finished = []
@@ -318,6 +321,7 @@ def test_a_store_locked_by_another_process_says_so(full, monkeypatch):
     other.close()
 
 
+@pytest.mark.slow
 def test_export_to_csv_jsonl_and_parquet(full, tmp_path):
     with Store(full) as store:
         store.put(record({"x": 0.5, "model": {"name": "gcn"}, "layers": [1, 2]}, {"test": math.nan, "flag": "a"}))

@@ -66,6 +66,7 @@ def test_a_reading_is_one_open_choice(dataset, encoder):
     assert all(changed.values())
 
 
+@pytest.mark.slow
 def test_what_is_taken_back_is_what_the_paper_has():
     cora = planned(ABLATION, datasets=("cora",))
     base = cora.pop("none")
@@ -81,12 +82,14 @@ def test_what_is_taken_back_is_what_the_paper_has():
     assert differences(texas["none"], texas["alpha as printed"]) == {"model.self_reinforcement": 2.0}
 
 
+@pytest.mark.slow
 def test_settings_that_are_no_change_are_refused():
     config = planned(ABLATION, datasets=("cora",))["none"]
     with pytest.raises(InputError, match=r"knows no change .* was the preset edited\?"):
         ABLATION.rows(record({**config, "train": {**config["train"], "lr": 0.5}}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(data.info("texas").present == "no", reason="Texas is not on this machine")
 def test_a_quick_look_from_runs_to_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

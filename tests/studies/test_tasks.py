@@ -25,6 +25,7 @@ def rows_of(name, **request):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TASKS))
 def test_every_cell_is_one_setting(name):
     study, found = STUDIES[name], {}

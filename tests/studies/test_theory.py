@@ -163,6 +163,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "broken", "verdict"), BROKEN)
 def test_a_broken_hypothesis_flips_the_verdict(medium, name, broken, verdict):
     found = theory.evaluate(name, [broken(medium)])
@@ -200,6 +201,7 @@ def test_strong_influence_moves_the_critical_attention_as_the_general_formula_sa
     assert found["u* by bisection / from lambda_max"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_the_printed_gradient_bound_is_exceeded_only_where_attention_is_weak(medium):
     label = "|dx^M/dx^0| / printed bound"
     assert theory.evaluate("gradient-upper", [medium]).evidence[label] > 1.0
@@ -302,6 +304,7 @@ def run(*arguments: object) -> int:
     return command.run(parser.parse_args([str(argument) for argument in arguments]))
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_row_a_check(capsys):
     assert run("--nodes", 8) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -311,6 +314,7 @@ def test_the_command_prints_one_row_a_check(capsys):
     assert any("'dissensus theory NAME'" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_command_shows_one_check_in_detail(capsys):
     assert run("gradient-upper", "--nodes", 6) == 0
     out = capsys.readouterr().out
@@ -321,6 +325,7 @@ def test_the_command_shows_one_check_in_detail(capsys):
     assert "≥ 1 (as printed)  no" in out
 
 
+@pytest.mark.slow
 def test_the_command_prints_one_json_object(capsys, monkeypatch):
     assert run("gradient-upper", "--nodes", 8, "--json") == 0
     assert json.loads(capsys.readouterr().out)["checks"][0]["facts"]

@@ -58,6 +58,7 @@ def test_default_splits_are_those_of_the_data(answer, tmp_path):
     assert answer("train", "karate", *QUICK, "--epochs", 1)["splits"] == list(range(1, 11))
 
 
+@pytest.mark.slow
 def test_a_second_call_finds_every_run_in_the_store(answer, call, tmp_path):
     store = tmp_path / "runs.db"
     arguments = ("train", "karate", *QUICK, "--splits", "1-2", "--store", store)
@@ -77,6 +78,7 @@ def test_a_second_call_finds_every_run_in_the_store(answer, call, tmp_path):
         assert len(opened) == 5
 
 
+@pytest.mark.slow
 def test_finished_runs_come_back_without_loading_torch(answer, tmp_path):
     arguments = ["train", "karate", *QUICK, "--splits", "1", "--store", str(tmp_path / "runs.db"), "--json"]
     answer(*arguments[:-1])
@@ -188,6 +190,7 @@ def test_progress_on_a_terminal_shows_loss_and_validation(call, monkeypatch):
     assert "validation" in err
 
 
+@pytest.mark.slow
 def test_worker_processes_give_the_same_numbers(answer):
     here = answer("train", "karate", *QUICK, "--splits", "1-2", "--threads", "1")
     there = answer(
@@ -227,6 +230,7 @@ def test_a_dataset_by_name_is_directed_as_published(call, monkeypatch):
     assert call("train", "karate", *QUICK, "--quiet")[::2] == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGINT to a process of its own")
 def test_an_interrupt_ends_cleanly_and_tells_what_was_done(tmp_path):
     arguments = ["train", "karate", "--model", "gcn", "--epochs", "40", "--splits", "1-9999", "--json"]

@@ -42,6 +42,7 @@ def test_it_sees_the_scores_at_the_end_of_time(select_time):
     torch.testing.assert_close(seen[0], split.scores(model).detach())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bimp", "gcn", "grand++-l"])
 def test_training_differs_from_the_second_epoch_on(model):
     with_it, without = run(config(model=model)), run(config(model=model, **{"train.consistency": None}))
@@ -50,6 +51,7 @@ def test_training_differs_from_the_second_epoch_on(model):
     assert run(config(model=model)).history == with_it.history
 
 
+@pytest.mark.slow
 def test_unlabelled_nodes_help_where_labels_are_few():
     flags = {"data.nodes": 600, "data.noise": 0.5, "train.epochs": 60, "train.lr": 0.03, "model.method": "euler"}
     tests = {

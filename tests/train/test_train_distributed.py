@@ -21,6 +21,7 @@ def config(**flags):
     return resolve("karate", "gcn", preset="none", flags={f"train.{key}": value for key, value in flags.items()})
 
 
+@pytest.mark.slow
 @needs_ray
 def test_two_workers_make_the_steps_of_one_with_twice_the_batch():
     program = Path(__file__).with_name("train_distributed.py")

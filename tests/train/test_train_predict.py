@@ -28,6 +28,7 @@ def read(path):
         return list(csv.reader(file))
 
 
+@pytest.mark.slow
 def test_from_a_users_graph_to_a_table_of_predictions(answer, graph, tmp_path):
     folder, out = tmp_path / "model", tmp_path / "out.csv"
     trained = answer("train", graph, *QUICK, "--splits", "1-2", "--save", folder)
@@ -79,6 +80,7 @@ def test_what_is_predicted_is_what_was_trained(graph, tmp_path):
     assert json.loads((tmp_path / "model" / "config.json").read_text())["result"]["test"] == result.test
 
 
+@pytest.mark.slow
 def test_saving_a_run_found_in_the_store_makes_it_again(answer, graph, tmp_path):
     arguments = ("train", graph, *QUICK, "--splits", "1-2", "--store", tmp_path / "runs.db")
     first = answer(*arguments)
@@ -182,6 +184,7 @@ def test_a_model_bound_to_nodes_without_names_knows_its_own_graph(answer, call, 
     assert "in their order there" in call("predict", tmp_path / "m", tmp_path / "same.npz")[2]
 
 
+@pytest.mark.slow
 def test_a_model_bound_to_a_largest_component_finds_it_again(call, tmp_path):
     edges = "source,target\n" + "".join(f"n{i},n{(i - 1) % 8 + 2}\n" for i in range(2, 10))
     tables = write_tables(tmp_path / "tables", edges=edges)
@@ -194,6 +197,7 @@ def test_a_model_bound_to_a_largest_component_finds_it_again(call, tmp_path):
         assert [row[0] for row in csv.reader(out.splitlines())][1:] == names
 
 
+@pytest.mark.slow
 def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_path):
     answer("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "any")
     bound = ("--set", "model.option_attention=node")

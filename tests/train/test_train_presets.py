@@ -104,6 +104,7 @@ def test_both_cornells_have_the_same():
     assert read_preset("paper", "cornell", "bimp") == read_preset("paper", "cornell-geomgcn2020", "bimp")
 
 
+@pytest.mark.slow
 def test_every_preset_makes_a_model():
     from dissensus.data import names
 

@@ -82,6 +82,7 @@ def test_a_search_writes_a_preset_and_goes_on_from_its_store(cluster, call, tmp_
     assert 5 <= len(after) <= 6
 
 
+@pytest.mark.slow
 def test_tpe_proposes_too(cluster, call, tmp_path):
     pytest.importorskip("optuna")
     output = tmp_path / "found.toml"
