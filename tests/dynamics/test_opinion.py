@@ -241,6 +241,7 @@ def test_pullback_leaves_its_inputs_alone_and_can_be_called_again(name: str) -> 
     assert torch.equal(g, g_before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["discrete", "autograd", "adjoint"])
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
 @pytest.mark.parametrize("memory", [0, 2**28])

@@ -22,6 +22,7 @@ def quick(model="bimp", dataset="karate", **flags):
     return resolve(dataset, model, preset="none", flags=flags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "dtype"), [("bimp", "float32"), ("bimp", "float64"), ("gcn", "float32")])
 def test_the_same_configuration_gives_the_same_bits(model, dtype):
     first, second = (run(quick(model, train__dtype=dtype)) for _ in range(2))
@@ -166,6 +167,7 @@ def test_options_of_the_model_are_checked_before_any_work():
     quick(model__option_attention="node").check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", nn.names())
 def test_every_model_of_the_registry_trains_repeatably(model):
     config = quick(model, train__epochs=2)

@@ -42,6 +42,7 @@ def test_a_model_learns_from_weights(weighted, plain):
     assert without < 80.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", nn.names())
 def test_every_model_trains_with_weights(model, weighted):
     result = run(quick(weighted, model, train__epochs=2))
