@@ -12,12 +12,18 @@ ROOMS = dissensus._ROOMS
 def test_public_names_are_documented(room: str) -> None:
     module = importlib.import_module(f"dissensus.{room}")
     assert module.__doc__
-    public = getattr(module, "__all__", [])
+    public = module.__all__
     assert len(set(public)) == len(public)
     for name in public:
         thing = getattr(module, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
             assert own_doc(thing), f"{room}.{name} has no docstring"
+
+
+def test_all_rooms_together_have_at_most_120_names() -> None:
+    assert (
+        sum(len(importlib.import_module(f"dissensus.{room}").__all__) for room in (*ROOMS, "kernels", "runtime")) <= 120
+    )
 
 
 def own_doc(thing: object) -> str | None:

@@ -1,9 +1,9 @@
-"""What several commands share: flags declared once, lists as text, and JSON on standard output."""
+"""What several commands share: flags declared once, lists as text, and what goes to standard output and error."""
 
 import argparse
 import json
-import math
 import re
+import sys
 from typing import Any
 
 from dissensus.errors import InputError
@@ -15,7 +15,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_execution(parser: argparse.ArgumentParser) -> None:
-    """How and where a grid of runs is executed."""
+    """How and where a grid of runs is executed, and ``--quiet``."""
     parser.add_argument("--retry-failed", action="store_true", help="repeat runs that failed before")
     parser.add_argument(
         "--executor", default="inline", help="inline (this process, one run at a time), processes, or ray (a cluster)"
@@ -23,6 +23,15 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="parallel runs, with processes or ray")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of each run")
     parser.add_argument("--address", metavar="HOST:PORT", help="a running Ray cluster (default: start Ray here)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def chosen(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Some of the arguments by name, as a function takes them."""
+    return {name: getattr(args, name) for name in names}
+
+
+EXECUTION = ("executor", "workers", "threads", "address", "retry_failed")
 
 
 def names(text: str | None) -> list[str] | None:
@@ -42,16 +51,11 @@ def numbers(flag: str, text: str | None) -> list[int] | None:
     return list(dict.fromkeys(found)) or None
 
 
+def say(text: str) -> None:
+    """A line on standard error, where progress and warnings go."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def print_json(value: Any) -> None:
     """One object on one line of standard output; JSON has no NaN and no infinity, so these become null."""
-    print(json.dumps(_strict(value)))
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {name: _strict(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    return value
+    print(json.dumps(json.loads(json.dumps(value), parse_constant=lambda name: None)))

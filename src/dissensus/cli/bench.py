@@ -1,18 +1,15 @@
 """Measure speed and memory, as ratios in one run, against plain PyG + torchdiffeq; needs a source checkout."""
 
 import argparse
-import sys
 
-from dissensus.cli._common import add_json, print_json
-
-# The modules in benchmarks/.
-_NAMES = ("training", "runtime", "floor", "scaling", "arxiv", "clusters", "infinite", "opinions")
+from dissensus.cli._common import add_json, print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    from dissensus.studies import BENCHMARKS
+
     parser.add_argument(
-        "benchmark", nargs="*", metavar="BENCHMARK", help=f"which ones (default: all): {', '.join(_NAMES)}"
+        "benchmark", nargs="*", metavar="BENCHMARK", help=f"which ones (default: all): {', '.join(BENCHMARKS)}"
     )
     parser.add_argument("--quick", action="store_true", help="tiny graphs and few epochs, to see that they run")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of torch (default: as they are)")
@@ -21,15 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     from dissensus import studies
 
-    found = studies.bench(
-        args.benchmark,
-        quick=args.quick,
-        threads=args.threads or None,
-        output=args.output,
-        progress=lambda text: print(text, file=sys.stderr, flush=True),
-    )
+    found = studies.bench(args.benchmark, quick=args.quick, threads=args.threads, output=args.output, progress=say)
     print_json(found.as_dict()) if args.json else found.show()
     return 0

@@ -12,12 +12,10 @@ from dissensus.cli._common import add_json, print_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the catalogue; needs neither torch nor the datasets."""
     from dissensus import data
     from dissensus.report import Table
 
@@ -27,20 +25,20 @@ def run(args: argparse.Namespace) -> int:
         listed = [{**asdict(info), "present": info.present} for info in found]
         print_json({"datasets": listed, "data_folder": raw and str(raw), "cache_folder": str(processed)})
         return 0
-    columns = ["name", "nodes", "edges", "features", "classes", "homophily", "licence", "present"]
     rows = [
         [
             info.name,
-            *(f"{size:,}" for size in (info.nodes, info.edges, info.features, info.classes)),
+            f"{info.nodes:,}",
+            f"{info.edges:,}" + "*" * info.directed,
+            f"{info.features:,}",
+            f"{info.classes:,}",
             "unknown" if info.homophily is None else f"{info.homophily:.3f}",
             info.licence,
             info.present,
         ]
         for info in found
     ]
-    for row, info in zip(rows, found, strict=True):
-        row[2] += "*" * info.directed
-    Table(columns, rows).show()
+    Table(["name", "nodes", "edges", "features", "classes", "homophily", "licence", "present"], rows).show()
     print("\n* directed edges; csbm: default sizes; arxiv-synthetic: generated, not the real papers of arXiv")
     print(f"raw files: {raw or 'DISSENSUS_DATA is not set'}\nprocessed files: {processed}")
     return 0

@@ -2,29 +2,20 @@
 all features and with those of the labelled nodes alone, print their accuracy by depth, and write a report page."""
 
 import argparse
-import sys
-from typing import Any
 
-from dissensus.cli._common import add_json, print_json
+from dissensus.cli._common import add_json, print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("-o", "--output", default="dissensus-demo.html", metavar="FILE", help="the report page")
     parser.add_argument("--epochs", type=int, default=30, help="training epochs of each model")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     from dissensus import studies
 
-    def line(outcome: Any) -> None:
-        depth = "" if outcome.depth is None else f" depth {outcome.depth}"
-        words = f"{outcome.task}, split {outcome.split}, {outcome.model}{depth}: {outcome.accuracy:.1f} %"
-        print(f"{words} ({outcome.seconds:.1f} s)", file=sys.stderr, flush=True)
-
-    found = studies.demo(epochs=args.epochs, output=args.output, on_outcome=line)
+    found = studies.demo(epochs=args.epochs, output=args.output, on_outcome=lambda outcome: say(str(outcome)))
     if args.json:
         print_json(found.as_dict())
         return 0

@@ -7,63 +7,44 @@ length 1, unless it was saved otherwise).
 """
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
-from dissensus.cli._common import add_json, numbers, print_json
-from dissensus.errors import InputError, missing_extra
+from dissensus.cli._common import add_json, numbers, print_json, say
+from dissensus.errors import InputError, optional
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--model", metavar="NAME", help="untrained model, see 'dissensus models' (default: gcn)")
-    parser.add_argument(
-        "--dataset",
-        metavar="GRAPH",
-        help="dataset by name, or file of a graph (default: cora, or what the saved model was trained on)",
-    )
-    parser.add_argument(
-        "--depths",
-        metavar="LIST",
-        help="depths to measure at, such as 1,2,4 (default: 1,2,4,...,128; all layers of a saved discrete model)",
-    )
-    parser.add_argument(
-        "--load",
-        metavar="PATH",
-        help="measure a saved model instead: the folder that 'train --save' wrote, or a file that 'model.save' wrote",
-    )
-    parser.add_argument("--hidden", type=int, metavar="N", help="hidden channels of the untrained model (default: 64)")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the untrained model's weights (default: 1)")
-    parser.add_argument(
-        "--split",
-        type=int,
-        metavar="N",
-        help="split whose training nodes make the loss (default: the first, or that of the saved model on its graph)",
-    )
-    parser.add_argument("-o", "--output", metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there")
+    add = parser.add_argument
+    add("--model", metavar="NAME", help="untrained model, see 'dissensus models' (default: gcn)")
+    words = "dataset by name, or file of a graph (default: cora, or what the saved model was trained on)"
+    add("--dataset", metavar="GRAPH", help=words)
+    words = "depths to measure at, such as 1,2,4 (default: 1,2,4,...,128; all layers of a saved discrete model)"
+    add("--depths", metavar="LIST", help=words)
+    words = "measure a saved model instead: the folder that 'train --save' wrote, or a file that 'model.save' wrote"
+    add("--load", metavar="PATH", help=words)
+    add("--hidden", type=int, metavar="N", help="hidden channels of the untrained model (default: 64)")
+    add("--seed", type=int, metavar="N", help="seed of the untrained model's weights (default: 1)")
+    words = "split whose training nodes make the loss (default: the first, or that of the saved model on its graph)"
+    add("--split", type=int, metavar="N", help=words)
+    add("-o", "--output", metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     depths = numbers("--depths", args.depths)
     if args.load and args.model:
         raise InputError("--load brings a model of its own, and --model names another: leave one of them out")
-    if args.output:
-        _check_output(Path(args.output))
+    if args.output:  # before anything is measured
+        optional("matplotlib", "plot")
+        if Path(args.output).is_file():
+            raise InputError(f"-o {args.output} is a file; name a directory")
     from dissensus import measure
 
     started = time.perf_counter()
-    found = measure.depths(
-        Path(args.load) if args.load else args.model or "gcn",
-        args.dataset,
-        depths,
-        hidden_channels=args.hidden,
-        seed=args.seed,
-        split=args.split,
-        notify=lambda text: print(text, file=sys.stderr, flush=True),
-    )
+    model = Path(args.load) if args.load else args.model or "gcn"
+    sizes = {"hidden_channels": args.hidden, "seed": args.seed, "split": args.split}
+    found = measure.depths(model, args.dataset, depths, **sizes, notify=say)
     files = [str(path) for path in found.save(args.output)] if args.output else []
     if args.json:
         written = {"files": files} if args.output else {}
@@ -71,15 +52,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     found.table().show()
     for path in files:
-        print(f"wrote {path}", file=sys.stderr)
+        say(f"wrote {path}")
     return 0
-
-
-def _check_output(folder: Path) -> None:
-    """Refuse what cannot be written before anything is measured."""
-    if folder.is_file():
-        raise InputError(f"-o {folder} is a file; name a directory")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot") from error

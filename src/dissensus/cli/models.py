@@ -4,20 +4,19 @@ import argparse
 
 from dissensus.cli._common import add_json, print_json
 
+_SHOWN = ("name", "equation", "source", "tables", "options", "depth", "continuous")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the registry."""
     from dissensus import nn
 
     infos = [nn.info(name) for name in nn.names()]
     if args.json:
-        shown = ("name", "equation", "source", "tables", "options", "depth", "continuous")
-        print_json({info.name: {key: getattr(info, key) for key in shown} for info in infos})
+        print_json({info.name: {key: getattr(info, key) for key in _SHOWN} for info in infos})
         return 0
     width = max(len(info.name) for info in infos)
     for info in infos:

@@ -9,15 +9,13 @@ and its value. Where a task has one target for each graph of a collection, there
 import argparse
 import csv
 import sys
-from collections import Counter
 from pathlib import Path
 
-from dissensus.cli._common import add_json, print_json
+from dissensus.cli._common import add_json, print_json, say
 from dissensus.errors import InputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("folder", metavar="DIR", help="folder that 'train --save' wrote")
     parser.add_argument("graph", metavar="GRAPH", help="file of a graph, or name of a dataset")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV file to write; without, the table is printed")
@@ -25,31 +23,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     if args.json and not args.output:
         raise InputError("--json prints a summary: say with -o where the table is to go")
     if args.output and not Path(args.output).absolute().parent.is_dir():
         raise InputError(f"{Path(args.output).absolute().parent} is no folder: make it first, or give another -o")
     from dissensus import train
 
-    saved = train.load_saved(args.folder)
-    found = train.predict(saved, args.graph)
+    found = train.predict(args.folder, args.graph)
     if found.order_unknown:
-        print(
+        say(
             f"{args.graph} is not the graph that the model is bound to, node by node: its nodes must be those of "
-            "training, in their order there, or the predictions mean nothing",
-            file=sys.stderr,
+            "training, in their order there, or the predictions mean nothing"
         )
     if not args.output:
         csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
         return 0
     found.write(args.output)
-    summary = {"model": saved.config.model.name, "graph": str(args.graph), f"{found.per}s": len(found.values)}
-    if found.classes:
-        counts = Counter(found.values.argmax(1).tolist())
-        summary["classes"] = {name: counts[number] for number, name in enumerate(found.classes)}
     if args.json:
-        print_json(summary | {"output": args.output})
+        print_json({"graph": args.graph, **found.as_dict(), "output": args.output})
     else:
         print(f"wrote {len(found.values)} {found.per}s to {args.output}")
     return 0

@@ -6,13 +6,11 @@ shown are those nearest to failing. With a name, everything that the check measu
 """
 
 import argparse
-import sys
 
-from dissensus.cli._common import add_json, print_json
+from dissensus.cli._common import add_json, print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="one check, in detail (default: all)")
     parser.add_argument("--seed", default=0, type=int, metavar="S", help="seed of the random graphs")
     parser.add_argument("--nodes", default=24, type=int, metavar="N", help="nodes of each graph, from 4 to 100")
@@ -20,14 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     from dissensus.studies import theory
 
-    found = theory.examine(
-        *([args.name] if args.name else []),
-        nodes=args.nodes,
-        seed=args.seed,
-        progress=lambda name: print(f"checking {name}", file=sys.stderr),
-    )
+    chosen = [args.name] if args.name else []
+    found = theory.examine(*chosen, nodes=args.nodes, seed=args.seed, progress=lambda name: say(f"checking {name}"))
     print_json(found.as_dict()) if args.json else found.table().show()
     return 0

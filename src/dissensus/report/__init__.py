@@ -6,19 +6,11 @@ for print, and on a :class:`Page`. A page draws its charts itself; files for pri
 """
 
 from dissensus.report._curves import Curves, Series
-from dissensus.report._lab import lab
-from dissensus.report._opinions import Diagram, Panel, draw_opinions
+from dissensus.report._lab import lab as lab
+from dissensus.report._opinions import Diagram as Diagram
+from dissensus.report._opinions import Panel as Panel
+from dissensus.report._opinions import draw_opinions
 from dissensus.report._page import Page
 from dissensus.report._table import Table, Value
 
-__all__ = [
-    "Curves",
-    "Diagram",
-    "Page",
-    "Panel",
-    "Series",
-    "Table",
-    "Value",
-    "draw_opinions",
-    "lab",
-]
+__all__ = ["Curves", "Page", "Series", "Table", "Value", "draw_opinions"]

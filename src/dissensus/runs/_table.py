@@ -29,13 +29,7 @@ def flat(record: Record) -> Row:
 
 def as_json(value: Any) -> Any:
     """Plain values in strict JSON, which has no NaN and no infinity: these become null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {name: as_json(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(entry) for entry in value]
-    return value
+    return json.loads(json.dumps(value), parse_constant=lambda name: None)
 
 
 def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:

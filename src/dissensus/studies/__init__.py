@@ -4,7 +4,7 @@
 82.18
 
 :func:`reproduce` runs what is missing of a study, and gives its tables and figures; :func:`outlook` says what that will
-take. Beside the studies stand :func:`demo`, :func:`bench` and the checks of :mod:`theory`. Free of torch
+take. Beside the studies stand :func:`demo`, :func:`lab`, :func:`bench` and the checks of :mod:`theory`. Free of torch
 until something is run.
 """
 
@@ -12,12 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dissensus.studies._as_printed import ABLATION, AS_PRINTED, READING
+from dissensus.studies._bench import BENCHMARKS as BENCHMARKS
+from dissensus.studies._bench import bench
 from dissensus.studies._bifurcation import BIFURCATION, run_bifurcation
 from dissensus.studies._cost import COST, run_cost
 from dissensus.studies._depth import DEPTH
 from dissensus.studies._energy import ENERGY, run_energy
 from dissensus.studies._heterophilic import DYNAMICS, HETEROPHILIC
 from dissensus.studies._homophilic import HOMOPHILIC
+from dissensus.studies._lab import lab
 from dissensus.studies._labels import LABELS
 from dissensus.studies._large import LARGE
 from dissensus.studies._long_range import LONG_RANGE, RING
@@ -29,9 +32,9 @@ from dissensus.studies._study import Study
 
 if TYPE_CHECKING:
     from dissensus.studies import theory
-    from dissensus.studies._bench import bench
     from dissensus.studies._demo import demo
-    from dissensus.studies._reproduce import Reproduction, outlook, reproduce
+    from dissensus.studies._reproduce import Reproduction as Reproduction
+    from dissensus.studies._reproduce import outlook, reproduce
 
 STUDIES: dict[str, Study] = {
     study.name: study
@@ -44,10 +47,10 @@ STUDIES: dict[str, Study] = {
 
 __all__ = [
     "STUDIES",
-    "Reproduction",
     "Study",
     "bench",
     "demo",
+    "lab",
     "outlook",
     "reproduce",
     "theory",
@@ -57,7 +60,6 @@ __all__ = [
 _TARGETS = (run_bifurcation, run_cost, run_energy, run_memory, run_timed)
 _HOMES = {
     **dict.fromkeys(("Reproduction", "outlook", "reproduce"), "_reproduce"),
-    "bench": "_bench",
     "demo": "_demo",
 }
 

@@ -66,6 +66,10 @@ class Outcome:
     energies: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
 
+    def __str__(self) -> str:
+        model = self.model if self.depth is None else f"{self.model} depth {self.depth}"
+        return f"{self.task}, split {self.split}, {model}: {self.accuracy:.1f} % ({self.seconds:.1f} s)"
+
 
 @dataclass(frozen=True)
 class Demonstration:

@@ -1,4 +1,4 @@
-"""Train any module on any graph with :func:`fit`; whole runs from a typed configuration with :func:`run`.
+"""Train any module on any graph with :func:`fit`, or a run from a typed configuration with :func:`run`.
 
 >>> from dissensus import train
 >>> config = train.resolve("karate", "gcn", flags={"train.epochs": 5})
@@ -7,7 +7,7 @@
 >>> train.run(config).epoch <= 5
 True
 
-The configuration needs no torch; what trains is imported when first used.
+Configurations do not import torch.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ from dissensus.train._resolve import resolve
 from dissensus.train.presets import preset_names as preset_names
 from dissensus.train.presets import read_preset as read_preset
 
-# What a grid of runs in :mod:`dissensus.runs` calls.
+# The function that grids in :mod:`dissensus.runs` call.
 TARGET = "dissensus.train:execute"
 
 if TYPE_CHECKING:

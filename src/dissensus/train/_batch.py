@@ -1,4 +1,4 @@
-"""What one step of training works on: the whole graph, clusters of its nodes, or what a loader samples."""
+"""The batch of a training step: the whole graph, clusters of its nodes, or a batch of a loader."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,16 +22,16 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 @dataclass(frozen=True)
 class Batch:
-    """A graph, a piece of one, or several graphs, on the device it is trained on; t targets, of nodes or of graphs.
+    """A graph, a part of one, or several graphs, on the device of training, with t targets of nodes or graphs.
 
     Attributes:
         x: node features, [n, features].
         edge_index: [2, edges].
-        edge_weight: positive weights, [edges]; None where edges have none.
-        y: classes, -1 where unknown, or numbers, [t].
-        known: which targets are for training, [t], boolean.
-        train: the targets whose loss counts, [their number].
-        graph: the graph of each node, [n], where several are batched; otherwise None.
+        edge_weight: positive weights, [edges], or None.
+        y: classes (-1 if unknown) or numbers, [t].
+        known: boolean mask of the training targets, [t].
+        train: indices of the targets in the loss.
+        graph: index of the graph of each node, [n], or None for a single graph.
     """
 
     x: Tensor
@@ -44,10 +44,10 @@ class Batch:
 
     @classmethod
     def of(cls, data: Data, device: torch.device, dtype: torch.dtype) -> Self:
-        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y``, ``train_mask`` and perhaps ``edge_weight``.
+        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y``, ``train_mask`` and optional ``edge_weight``.
 
-        Where it has a ``batch_size``, as those of PyG's ``NeighborLoader`` have, the first so many nodes are the ones
-        that were asked for, and the loss is theirs alone.
+        If it has a ``batch_size``, as in batches of PyG's ``NeighborLoader``, only the first ``batch_size`` nodes are
+        in the loss.
         """
         seeds = data.train_mask[: data.batch_size] if "batch_size" in data else data.train_mask
         train, weight, graph = seeds.nonzero().view(-1), data.edge_weight, data.batch if "batch" in data else None
@@ -68,7 +68,7 @@ class Batch:
         return {}
 
     def without_features(self, rate: float | None) -> Self:
-        """The same with all features of a node set to zero, each node with probability ``rate``."""
+        """The same batch with the features of each node set to zero with probability ``rate``."""
         if not rate:
             return self
         keep = torch.rand(len(self.x), 1, device=self.x.device) >= rate
@@ -76,29 +76,29 @@ class Batch:
 
     @property
     def pooled(self) -> bool:
-        """Whether there is one target for each graph, not for each node."""
+        """Whether there is one target per graph instead of one per node."""
         return self.graph is not None and len(self.y) != len(self.x)
 
     def prepare(self, model: torch.nn.Module) -> None:
-        """Let one of our models take from the split what it needs, such as the training nodes."""
+        """Let a model of this package take what it needs from the split, such as the training nodes."""
         if isinstance(model, Model):
             y, known = (self.y[self.graph], self.known[self.graph]) if self.pooled else (self.y, self.known)
             model.prepare(Data(x=self.x, y=y, train_mask=known))
 
     def scores(self, model: torch.nn.Module, forward: Callable[..., Tensor] | None = None) -> Tensor:
-        """The model's scores, [t, outputs]; ``forward`` is what to call where it is not the model itself.
+        """The model's scores, [t, outputs]; ``forward`` is called instead of the model if given.
 
-        Where each graph has one target, its scores are the mean of those of its nodes.
+        If there is one target per graph, the scores of a graph are the mean of those of its nodes.
         """
         self.prepare(model)
         return self.pool((forward or model)(self.x, self.edge_index, **self.inputs(model)))
 
     def inputs(self, model: torch.nn.Module) -> dict[str, Tensor]:
-        """What the model's forward takes beside ``x`` and ``edge_index``."""
+        """The arguments of the model's forward besides ``x`` and ``edge_index``."""
         return inputs(model, self.edge_weight, self.graph)
 
     def pool(self, scores: Tensor) -> Tensor:
-        """Scores of nodes, [n, outputs] or [n], as those of targets, [t, outputs]."""
+        """Turn scores of nodes, [n, outputs] or [n], into scores of targets, [t, outputs]."""
         return pool(scores, self.graph if self.pooled else None, len(self.y))
 
 
@@ -107,8 +107,8 @@ class WholeGraph(Batch):
     """The whole graph, with validation and test targets as indices.
 
     Attributes:
-        val: validation targets, [their number].
-        test: test targets, [their number].
+        val: indices of the validation targets.
+        test: indices of the test targets.
     """
 
     val: Tensor
@@ -120,27 +120,27 @@ class WholeGraph(Batch):
 
 
 def inputs(model: torch.nn.Module, edge_weight: Tensor | None, batch: Tensor | None) -> dict[str, Tensor]:
-    """``edge_weight`` and ``batch``, where there are some and the model's forward takes an argument so named."""
+    """``edge_weight`` and ``batch`` as keyword arguments, if they exist and the model's forward takes them."""
     given = {"edge_weight": edge_weight, "batch": batch}
-    # PyG's Sequential has the names in its own signature.
+    # PyG's Sequential stores the names of its arguments.
     takes = model.signature.param_dict if isinstance(model, Sequential) else signature(model.forward).parameters
     return {name: value for name, value in given.items() if value is not None and name in takes}
 
 
 def pool(scores: Tensor, graph: Tensor | None, graphs: int) -> Tensor:
-    """Scores [n, outputs] or [n] as [n, outputs]; where the graph of each node is given, the mean of each graph's."""
+    """Scores [n, outputs] or [n] as [n, outputs], averaged over each graph if the graph of each node is given."""
     if scores.dim() == 1:
         scores = scores[:, None]
     return scores if graph is None else scatter(scores, graph, dim=0, dim_size=graphs, reduce="mean")
 
 
 def check_graph(data: Data) -> None:
-    """Refuse what cannot be trained on: targets that are missing or unknown, and masks that do not fit them."""
+    """Raise an error for graphs without targets and for invalid masks."""
     for name in ("x", "edge_index", "y"):
         if not isinstance(getattr(data, name, None), Tensor):
             raise InputError(f"data.{name} is missing: give a PyG Data with x, edge_index, y and the three masks")
     if data.y.dim() > 2 or (data.y.dim() == 2 and data.y.size(1) != 1):
-        raise InputError(f"data.y has shape {list(data.y.shape)}: give one target a node, [n], or a graph, [graphs]")
+        raise InputError(f"data.y has shape {list(data.y.shape)}: give one target per node [n] or per graph [graphs]")
     graphs = int(data.batch.max()) + 1 if getattr(data, "batch", None) is not None else None
     if len(data.y) not in (len(data.x), graphs):
         either = "" if graphs is None else f", or one for each of the {graphs} graphs of data.batch"
@@ -150,11 +150,11 @@ def check_graph(data: Data) -> None:
         mask = getattr(data, name, None)
         if mask is None:
             raise InputError(
-                f"data.{name} is missing: add three boolean masks, or take data.load(...).split(seed), or "
+                f"data.{name} is missing: add three boolean masks, or use data.load(...).split(seed) or "
                 "data.from_pyg(data).split(seed)"
             )
         if mask.dim() == 2:
-            raise InputError(f"data.{name} holds {mask.size(1)} splits: choose one, as data.{name}[:, 0]")
+            raise InputError(f"data.{name} has {mask.size(1)} splits: choose one, such as data.{name}[:, 0]")
         if mask.dtype != torch.bool or mask.shape != (len(data.y),):
             raise InputError(
                 f"data.{name} is {mask.dtype} of shape {list(mask.shape)}: give booleans, one for each of the "
@@ -163,11 +163,11 @@ def check_graph(data: Data) -> None:
         if not bool(mask.any()):
             raise InputError(f"data.{name} is empty: mark at least one target in it")
         if bool((mask & ~known.view(-1)).any()):
-            raise InputError(f"data.{name} marks a target that is unknown (-1 or NaN): unmark it")
+            raise InputError(f"data.{name} marks an unknown target (-1 or NaN): remove it from the mask")
 
 
 def clusters_of(settings: TrainConfig, graph: Data, rank: int, workers: int) -> Clusters | None:
-    """The clusters that a configuration asks for; None for full batch."""
+    """The clusters of a configuration, or None for full-batch training."""
     if settings.clusters is None:
         return None
     return data.clusters(
@@ -182,26 +182,26 @@ def clusters_of(settings: TrainConfig, graph: Data, rank: int, workers: int) -> 
 
 
 def check_loader(loader: Iterable[Data]) -> None:
-    """Refuse what can be passed over only once."""
+    """Raise an error for a loader that can only be iterated over once."""
     if isinstance(loader, Iterator):
         raise InputError(
-            "the loader is an iterator, which is used up after one epoch: give something that can be passed over once "
-            "an epoch, such as a NeighborLoader or data.clusters(...)"
+            "the loader is an iterator, which is used up after one epoch: give something that can be iterated over in "
+            "every epoch, such as a NeighborLoader or data.clusters(...)"
         )
 
 
 def check_batch(batch: Any, weighted: bool) -> Data:
-    """A loader's batch, if it has what training needs: weights, too, where the graph that is judged has them."""
+    """Check that a loader's batch has what training needs, including weights if the graph of evaluation has them."""
     missing = [key for key in ("x", "edge_index", "y", "train_mask") if getattr(batch, key, None) is None]
     if missing:
         raise InputError(
-            f"a batch of the loader has no {missing[0]}: give PyG Data with x, edge_index, y and train_mask, such as a "
-            "loader of data.load(...).split(...) yields"
+            f"a batch of the loader has no {missing[0]}: use a loader of PyG Data with x, edge_index, y and "
+            "train_mask, such as data.load(...).split(...)"
         )
     if weighted and getattr(batch, "edge_weight", None) is None:
         raise InputError(
-            "a batch of the loader has no edge_weight, but the graph has, by which the model is judged: keep it in the "
-            "batches, or leave it out of the graph"
+            "a batch of the loader has no edge_weight, but the graph that the model is evaluated on has: keep it in "
+            "the batches, or leave it out of the graph"
         )
     found: Data = batch
     return found

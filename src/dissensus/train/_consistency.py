@@ -1,22 +1,22 @@
-"""Learning from nodes without a label: agree with what was predicted a moment ago, only more decidedly."""
+"""Consistency loss: learn from unlabelled nodes by agreeing with sharpened predictions of the previous epoch."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# Exponent 1/TEMPERATURE sharpens a prediction; the weight grows to its full value over so many epochs.
+# The exponent 1/TEMPERATURE sharpens a prediction; the weight reaches its full value after this number of epochs.
 TEMPERATURE = 0.5
 WARM_UP = 20
 
 
 class Consistency:
-    r"""The cross entropy of the scores in training against the sharpened prediction of the last evaluation.
+    r"""The cross-entropy between the scores in training and the sharpened prediction of the last evaluation.
 
     .. math::
         \frac{w}{n} \min(1, e/20) \sum_i \sum_c -q_{ic} \log p_{ic}, \qquad q_{ic} \propto \bar p_{ic}^{\,2}
 
-    p are the class probabilities with dropout, in training; :math:`\bar p` those of all n nodes without dropout, which
-    the evaluation after the epoch before has computed anyway; e counts these evaluations. No label is used.
+    Here p are the class probabilities in training, with dropout, and :math:`\bar p` those of the evaluation after the
+    previous epoch, without dropout, over all n nodes. e is the number of evaluations so far. No labels are used.
     """
 
     def __init__(self, weight: float) -> None:
@@ -25,12 +25,12 @@ class Consistency:
         self.seen = 0
 
     def see(self, scores: Tensor) -> None:
-        """Take the scores of an evaluation, [n, classes]."""
+        """Record the scores of an evaluation, [n, classes]."""
         self.target = torch.softmax(scores.detach() / TEMPERATURE, 1)
         self.seen += 1
 
     def loss(self, scores: Tensor) -> Tensor:
-        """What to add to the loss for the scores of training, [n, classes]; zero before the first evaluation."""
+        """The term to add to the loss, from training scores [n, classes]; zero before the first evaluation."""
         if self.target is None:
             return scores.new_zeros(())
         return self.weight * min(1.0, self.seen / WARM_UP) * F.cross_entropy(scores, self.target)

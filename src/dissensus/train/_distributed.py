@@ -1,4 +1,4 @@
-"""One training by several workers, on one machine or many: Ray Train, and torch's DistributedDataParallel."""
+"""Distributed training on one or several machines, with Ray Train and torch's DistributedDataParallel."""
 
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -59,12 +59,12 @@ def run_distributed(
     if isinstance(answer, DissensusError):
         raise answer
     if isinstance(answer, Exception):
-        raise DissensusError(f"the workers failed, and Ray says: {answer}") from answer
+        raise DissensusError(f"the workers failed; the error from Ray is: {answer}") from answer
     return Run(config=config, dataset=dataset, **answer)
 
 
 def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
-    """What the first worker ends with, or the error that ended it; epochs are handed on as they come."""
+    """The result or the error of the first worker. Passes every epoch on to ``progress``."""
     ended: list[Any] = []
     failures: list[Exception] = []
 
@@ -83,12 +83,12 @@ def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | Non
             ended.append(message)
         elif progress is not None:
             progress(message)
-    # What a worker says of its error is closer to the cause than what Ray does.
+    # The worker's own error is closer to the cause than Ray's.
     return (ended + failures + [DissensusError("the workers ended without a result: look into Ray's logs")])[0]
 
 
 def _work(task: dict[str, Any]) -> None:
-    """What a worker does."""
+    """The task of a worker."""
     import ray
     from ray.train.torch import get_device
 
@@ -109,7 +109,7 @@ def _work(task: dict[str, Any]) -> None:
 
 
 class _Workers(Team):
-    """The processes of torch's default group."""
+    """The processes in torch's default process group."""
 
     def __init__(self) -> None:
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()

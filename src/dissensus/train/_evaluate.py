@@ -1,4 +1,4 @@
-"""The metric on validation and test targets, at the end of time or at every step of the solver."""
+"""Evaluation on validation and test targets, at the final time or at every step of the solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from dissensus.nn import ContinuousModel
 from dissensus.train._batch import WholeGraph
 from dissensus.train._metrics import Metric
 
-# How far beyond T the GRAND family looks for the best time.
+# The GRAND family searches the best time up to this multiple of T.
 REACH = 3.0
 
 
 @dataclass(frozen=True)
 class Score:
-    """The metric on validation and test, the validation loss, and the time they were read at (None: the end).
+    """The metric on validation and test targets, the validation loss, and the solver time (None for the final one).
 
-    ``sign`` is -1 where a smaller metric is better.
+    ``sign`` is -1 if a smaller metric is better.
     """
 
     val: float
@@ -29,7 +29,7 @@ class Score:
     sign: int = 1
 
     def beats(self, other: "Score | None") -> bool:
-        """A better metric on validation, or the same with a lower loss; the earlier stays where both tie."""
+        """Whether the validation metric is better, or equal with a lower loss. Ties keep the earlier score."""
         return other is None or (self.sign * self.val, -self.val_loss) > (other.sign * other.val, -other.val_loss)
 
 

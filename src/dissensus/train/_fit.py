@@ -50,9 +50,10 @@ class Result:
         metric: its name, such as ``accuracy``.
         epoch: that epoch, counted from 1.
         time: that solver time; None unless ``select_time`` is on.
-        seconds: what training and evaluation took.
-        history: one entry for each epoch that was run, with ``number``, ``loss``, ``val`` and ``val_loss``.
-        model: the module as it was at that epoch, in evaluation mode; the ``time`` of one of ours is the selected one.
+        seconds: time for training and evaluation.
+        history: one entry per epoch, with ``number``, ``loss``, ``val`` and ``val_loss``.
+        model: the module as it was at the best epoch, in evaluation mode. With ``select_time`` its ``time`` is the
+            selected one.
     """
 
     val: float
@@ -66,21 +67,21 @@ class Result:
 
 
 class Team:
-    """Those who train one model together, each on batches of its own: here one alone."""
+    """The workers that train a model together, each on its own batches; this base class is a single worker."""
 
     rank = 0
     size = 1
 
     def join(self, model: torch.nn.Module) -> Callable[..., Tensor]:
-        """What to call in training in place of the model, so that the gradients become the mean over the team's."""
+        """The function to call in training instead of the model, which averages gradients over the team."""
         return model
 
     def total(self, value: float) -> float:
-        """The sum of everyone's values."""
+        """The sum of a value over the team."""
         return value
 
     def first(self, make: Callable[[], _Made]) -> _Made:
-        """What the first of the team makes, for everyone."""
+        """The result of ``make`` on the first worker, shared with all."""
         return make()
 
 
@@ -92,39 +93,40 @@ def fit(
     loader: Iterable[Data] | None = None,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Result:
-    """Train a module on one split of a graph, evaluate it every epoch, and return it as it was at its best.
+    """Train a module on one split of a graph, evaluate it after every epoch, and return it as it was at its best epoch.
 
-    The loss is that of the training targets: the mean cross entropy of classes, or of numbers (``y`` floating-point)
-    the mean absolute error, or the squared one where the metric is ``rmse``. With ``consistency`` it has a second
-    part, over all nodes and without their labels: agree with the sharpened prediction of the epoch before. With
-    ``node_dropout`` each step sets all features of a random share of the nodes to zero, their labels counting all the
-    same: a model trained so predicts nodes without features from those around them.
+    **Loss.** For classes, the loss is the mean cross-entropy over the training targets. For numbers (floating-point
+    ``y``), it is the mean absolute error, or the mean squared error if the metric is ``rmse``. ``consistency`` adds a
+    term over all nodes, without labels, that makes predictions agree with the sharpened ones of the previous epoch.
+    ``node_dropout`` sets all features of a random share of the nodes to zero in every step, but keeps their labels, so
+    that the model learns to predict nodes from their neighbours.
 
-    What counts is the epoch of the best validation metric; of equal ones that of the lowest validation loss, then the
-    earliest. With ``select_time`` each epoch is judged at every step of the solver up to 3T, as the GRAND family does,
-    and what counts is the best pair of epoch and time. The same module, data and configuration give the same bits on
-    the same machine with the same number of threads; the caller's random state is left as it was. A module without
-    parameters is evaluated once. It trains inside of :func:`dissensus.runtime.training`.
+    **Selection.** The best epoch is the one with the best validation metric. Ties are broken by the lower validation
+    loss, then by the earlier epoch. With ``select_time``, every epoch is evaluated at all steps of the solver up to
+    time 3T, as in the GRAND family, and the best pair of epoch and time is selected.
 
-    An epoch is one step of the optimizer on the whole graph; with ``clusters`` one step for each group of clusters
-    (:func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation is on the whole graph,
-    without gradients: scored cluster by cluster a graph would be another one, without the edges between clusters, and
-    often an easier one.
+    **Batches.** An epoch is one optimizer step on the whole graph. With ``clusters`` there is one step for each group
+    of clusters (see :func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation always
+    uses the whole graph: without the edges between clusters it would be a different task, and often an easier one.
+
+    **Reproducibility.** The same module, data and configuration give bitwise equal results on the same machine with the
+    same number of threads. The random state of the caller is restored. Training runs inside
+    :func:`dissensus.runtime.training`. A module without parameters is only evaluated.
 
     Args:
-        model: any module with ``forward(x, edge_index)`` that gives scores [n, classes], or [n, 1] for numbers;
-            ``edge_weight`` and ``batch`` are passed where the data has them and its forward takes them by these names.
-            It is trained in place, and moved to the configuration's device and dtype.
+        model: any module with ``forward(x, edge_index)`` that returns scores [n, classes], or [n, 1] for numbers.
+            ``edge_weight`` and ``batch`` are also passed if the data has them and the forward takes arguments of these
+            names. The module is trained in place and moved to the device and dtype of the configuration.
         data: a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and boolean ``train_mask``, ``val_mask`` and
-            ``test_mask`` of one split, such as ``data.load("cora").split(1)``. With ``batch``, ``y`` and the masks may
-            have one entry for each graph: the scores of a graph are then the mean of those of its nodes.
-        config: how to train; by default ``TrainConfig()``. Its ``metric`` is by default ``data.metric`` where there is
-            one, otherwise the accuracy of classes and the mean absolute error of numbers.
-        loader: batches of the same graph, passed over once an epoch: PyG's ``NeighborLoader``, or anything that yields
-            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and ``edge_weight`` where edges have
-            weights. With ``batch_size`` in a batch, the loss is that of its first so many nodes. Such a run can be
-            repeated only with the same loader.
-        progress: called after every epoch.
+            ``test_mask`` of one split, such as ``data.load("cora").split(1)``. If it has a ``batch``, ``y`` and the
+            masks may have one entry per graph; the scores of a graph are then the mean of those of its nodes.
+        config: how to train; by default ``TrainConfig()``. If it names no ``metric``, this is ``data.metric`` if there
+            is one, otherwise the accuracy for classes and the mean absolute error for numbers.
+        loader: batches of the same graph, iterated over in every epoch: PyG's ``NeighborLoader``, or any iterable of
+            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and with ``edge_weight`` if the graph has
+            weights. If a batch has a ``batch_size``, only its first ``batch_size`` nodes are in the loss. The run can
+            only be repeated with the same loader.
+        progress: function called after every epoch.
 
     >>> from dissensus import data, nn, train
     >>> model = nn.create("gcn", in_channels=34, hidden_channels=16, out_channels=4)
@@ -144,7 +146,7 @@ def fit(
 
 
 def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
-    """One forward pass, which also gives lazily initialised modules their parameters."""
+    """Run one forward pass, which also initialises lazy modules, and check its result."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -156,7 +158,7 @@ def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
         given = ", ".join(["x", "edge_index", *graph.inputs(model)])
         raise InputError(
             f"{type(model).__name__}.forward fails when called with {given} of this graph, x of shape "
-            f"{list(graph.x.shape)} ({type(error).__name__}: {error}): make it fit, as "
+            f"{list(graph.x.shape)} ({type(error).__name__}: {error}): it must be "
             "forward(x, edge_index) -> [n, classes]"
         ) from error
     for module, mode in modes.items():
@@ -164,14 +166,14 @@ def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
     if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != len(graph.y):
         shape = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
         raise InputError(
-            f"{type(model).__name__} gives {shape}: give one row of scores for each of {len(graph.y)} targets"
+            f"{type(model).__name__} returns {shape}: return one row of scores for each of {len(graph.y)} targets"
         )
     regression = graph.y.is_floating_point()
     wanted = 1 if regression else int(graph.y.max()) + 1
     if scores.size(1) < wanted or (regression and scores.size(1) > 1):
         kind = "one number" if regression else f"classes 0 to {wanted - 1}"
         raise InputError(
-            f"{type(model).__name__} gives {scores.size(1)} scores, and the target is {kind}: make it with "
+            f"{type(model).__name__} returns {scores.size(1)} scores, but the target is {kind}: create it with "
             f"out_channels={wanted}"
         )
 
@@ -185,7 +187,7 @@ def loop(
     loader: Iterable[Data] | None = None,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Result:
-    """:func:`fit` by one of a team, on checked data, inside of :func:`seeded`."""
+    """:func:`fit` for one worker of a team, on checked data, inside :func:`seeded`."""
     device, dtype = _place(settings)
     graph = WholeGraph.of(data, device, dtype)
     metric = metric_of(
@@ -208,7 +210,7 @@ def loop(
         see = None if consistency is None else consistency.see
         forward = team.join(model)
         if team.rank:
-            # The same weights for everyone, but not the same dropout.
+            # All workers have the same weights, but different dropout.
             torch.manual_seed(settings.seed + 1_000_003 * team.rank)
         best: Score | None = None
         best_epoch, state, history = 0, {}, []
@@ -244,12 +246,12 @@ def loop(
 def _check_pieces(
     model: torch.nn.Module, graph: WholeGraph, settings: TrainConfig, loader: Iterable[Data] | None
 ) -> None:
-    """Refuse settings that make no sense for this model, this target or this loader."""
+    """Raise an error for settings that do not work with this model, target or loader."""
     check_model(model, settings, pieces=loader is not None)
     if settings.consistency is not None and graph.y.is_floating_point():
-        raise InputError("train.consistency sharpens the probabilities of classes, and y holds numbers: leave it out")
+        raise InputError("train.consistency needs class probabilities, but y has numbers: leave it out")
     if settings.clusters is not None and graph.graph is not None:
-        raise InputError("train.clusters divides one graph, and this is a collection of graphs: leave it out")
+        raise InputError("train.clusters divides a single graph, but this is a collection of graphs: leave it out")
     if loader is None:
         return
     check_loader(loader)
@@ -260,7 +262,7 @@ def _check_pieces(
 
 
 def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool = False) -> None:
-    """Refuse a selection over time without a solver time, and pieces of a graph for a model bound to the whole one."""
+    """Raise an error for select_time without a solver time, and for batches with a model bound to the whole graph."""
     name = type(model).__name__
     if settings.select_time and not isinstance(model, nn.ContinuousModel):
         raise InputError(f"{name} has layers, not a time to select: set train.select_time to false")
@@ -268,8 +270,8 @@ def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool =
         raise InputError("an equilibrium has no time to select: set train.select_time to false")
     if (pieces or settings.clusters is not None) and isinstance(model, nn.Model) and model.bound_nodes is not None:
         raise InputError(
-            f"this {name} is tied to the nodes of the whole graph, so it cannot train on pieces of it: leave out the "
-            "loader or train.clusters, or use gram or identity for its option_attention"
+            f"this {name} only works on the whole graph, so it cannot train on parts of it: leave out the loader or "
+            "train.clusters, or use gram or identity for its option_attention"
         )
 
 
@@ -282,7 +284,7 @@ def _batches(graph: WholeGraph, clusters: Clusters | None, loader: Iterable[Data
     runtime.Cache.clear_all()  # of the whole graph, which the evaluation has looked at
     for piece in pieces:
         yield Batch.of(piece, graph.x.device, graph.x.dtype)
-        runtime.Cache.clear_all()  # its graph hardly comes again
+        runtime.Cache.clear_all()  # the same batch is unlikely to come again
 
 
 def _epoch(
@@ -294,7 +296,7 @@ def _epoch(
     team: Team,
     consistency: Consistency | None,
 ) -> float:
-    """One step for each batch of every member; the mean loss of the training targets, as each was met."""
+    """One optimizer step per batch. Returns the mean loss of the training targets at the time of their step."""
     model.train()
     loss_sum, met = 0.0, 0.0
     for batch in batches:
@@ -307,7 +309,7 @@ def _epoch(
             optimizer.zero_grad()
         scores = batch.scores(model, forward)
         if own:
-            # The mean over the team of these is the mean over the targets of all.
+            # Their mean over the team is the mean over all targets.
             part = scores.index_select(0, batch.train), batch.y.index_select(0, batch.train)
             loss = loss_of(*part) * (own * team.size / targets)
         else:
@@ -318,9 +320,9 @@ def _epoch(
             loss.backward()
             optimizer.step()
         loss_sum += float(loss.detach()) * targets / team.size
-        del scores, loss  # with what the solver kept for them, before the next batch's are made
+        del scores, loss  # and the solver's checkpoints, before the next batch needs memory
     if met == 0:
-        raise InputError("no batch of the epoch has a training node: let the loader yield the nodes of train_mask")
+        raise InputError("no batch of the epoch has a training node: use a loader that yields nodes of train_mask")
     return team.total(loss_sum) / met
 
 
@@ -340,11 +342,11 @@ def _end_at(model: Any, time: float) -> None:
 
 
 def device_of(name: str) -> torch.device:
-    """torch's device of that name, if it can be used here."""
+    """The torch device of this name, if it can be used."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    # torch raises RuntimeError, AssertionError or NotImplementedError, as the backend pleases.
+    # torch raises RuntimeError, AssertionError or NotImplementedError, depending on the backend.
     except Exception as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"train.device {name!r} cannot be used here ({reason}): use cpu") from error
@@ -357,16 +359,16 @@ def _place(settings: TrainConfig) -> tuple[torch.device, torch.dtype]:
 
 @contextmanager
 def seeded(settings: TrainConfig) -> Iterator[None]:
-    """Seeded, deterministic, and everything as it was afterwards."""
+    """Context manager for a seeded and deterministic training that restores all settings afterwards."""
     device = device_of(settings.device)
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     filled = memory.fill_uninitialized_memory
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else None):
         torch.manual_seed(settings.seed)
-        # Some sparse kernels of CUDA have no deterministic form; there it is a warning.
+        # Some sparse CUDA kernels have no deterministic form; they only raise a warning.
         torch.use_deterministic_algorithms(True, warn_only=device.type != "cpu")
-        # The solver writes every buffer before it reads it; filling each first costs time.
+        # The solver writes every buffer before reading it, so filling uninitialised memory only costs time.
         memory.fill_uninitialized_memory = False
         try:
             yield

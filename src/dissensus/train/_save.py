@@ -213,6 +213,7 @@ class Prediction:
         names: the ids of the nodes, or the numbers of nodes or graphs, one for each row.
         classes: the names of the classes; empty for a regression.
         per: ``node`` or ``graph``.
+        model: its name.
         order_unknown: whether the model is bound to the nodes of training, and nothing tells that these are the same.
     """
 
@@ -220,7 +221,14 @@ class Prediction:
     names: Sequence[object]
     classes: tuple[str, ...]
     per: str
+    model: str
     order_unknown: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values: the model, the number of nodes (or graphs), and how many are of each class."""
+        counts = self.values.argmax(1).bincount(minlength=len(self.classes)).tolist()
+        classes = {"classes": dict(zip(self.classes, counts, strict=True))} if self.classes else {}
+        return {"model": self.model, f"{self.per}s": len(self.values), **classes}
 
     def rows(self) -> Iterator[list[object]]:
         """A header, then a row for each node: its id, its class, that class's probability, and that of every class.
@@ -267,6 +275,7 @@ def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[
         names=range(len(scores)) if graphs else dataset.node_ids or range(len(scores)),
         classes=saved.classes,
         per="graph" if graphs else "node",
+        model=saved.config.model.name,
         order_unknown=order_unknown(saved, dataset),
     )
 

@@ -39,24 +39,55 @@ class Trial:
     val: float
     splits: int
 
+    def __str__(self) -> str:
+        numbers = {path: f"{value:.4g}" if isinstance(value, float) else value for path, value in self.settings.items()}
+        shown = ", ".join(f"{path}={value}" for path, value in numbers.items())
+        return f"validation {self.val:.2f} over {self.splits} splits: {shown}"
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """All trials in the order of their start; ``best`` is the best of those that went through every split."""
+    """What :func:`search` found.
+
+    Attributes:
+        trials: all of them, in the order of their start.
+        best: the best of those that went through every split.
+        splits: that were validated on.
+        method: search and scheduler.
+        seconds: wall-clock time.
+    """
 
     trials: tuple[Trial, ...]
     best: Trial
+    splits: tuple[int, ...]
+    method: str
     seconds: float
 
+    def __str__(self) -> str:
+        return (
+            f"mean on validation {self.best.val:.2f} over splits {','.join(map(str, self.splits))}, the best of "
+            f"{len(self.trials)} trials ({self.method})"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "splits": list(self.splits),
+            "trials": len(self.trials),
+            "finished": sum(trial.splits == len(self.splits) for trial in self.trials),
+            "val_mean": self.best.val,
+            "settings": dict(self.best.settings),
+            "seconds": self.seconds,
+        }
+
     def write(
-        self, path: str | os.PathLike[str], models: Sequence[str], note: str, layers: Mapping[str, Mapping[str, Any]]
+        self, path: str | os.PathLike[str], models: Sequence[str], layers: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Write a preset of ``layers``, the settings by section that were searched from, and what was found.
 
         Args:
             path: a ``.toml`` file; what it has for other models stays.
             models: the names that the settings are for.
-            note: where they come from.
             layers: such as ``{"train": {"epochs": 100}}``; what names the run (data, split, model, seed) is left out.
         """
         merged = {section: dict(layers.get(section, {})) for section in Config.sections()}
@@ -65,7 +96,7 @@ class Outcome:
             merged[section][name] = value
         named = {"data": ("name", "split"), "model": ("name",), "train": ("seed", "device")}
         kept = {part: {k: v for k, v in values.items() if k not in named[part]} for part, values in merged.items()}
-        presets.write_settings(Path(path), models, note, kept)
+        presets.write_settings(Path(path), models, str(self), kept)
 
 
 def search(
@@ -149,7 +180,7 @@ def search(
     best = (min if error else max)(finished, key=lambda trial: trial.val)
     if board.error and best.val == _value(None, error):
         raise DissensusError(f"every run failed; the last: {board.error}")
-    return Outcome(found, best, time.perf_counter() - begun)
+    return Outcome(found, best, tuple(splits), f"{algorithm}, {scheduler}", time.perf_counter() - begun)
 
 
 def apply(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
