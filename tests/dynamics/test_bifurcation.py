@@ -481,3 +481,21 @@ def test_a_loop_is_drawn(tmp_path: Path) -> None:
     assert axes.get_xlabel() == "input strength s"
     assert axes.get_xlim()[0] == pytest.approx(-found.strength[-1])
     assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"up", "down", "fold"}
+
+
+@pytest.mark.parametrize(("agents", "first"), [(5, 20), (7, 28), (9, 36)])
+def test_odd_rings_that_disagree_keep_all_branches(agents: int, first: int) -> None:
+    # The rotations and the change of signs act on the kernel as the symmetry of a regular polygon of 2 n corners: with
+    # 2 n branches through corners and 2 n through edges, which differ at order 2 n - 1 alone.
+    ring = -nx.to_numpy_array(nx.cycle_graph(agents))
+    found = dynamics.bifurcation(ring, u_max=1.2 * dynamics.critical_attention(ring))  # no warning: all are complete
+    assert [(point.kind, point.dimension) for point in found.points] == [("pitchfork", 2)]
+    assert len(found.branches) == 1 + first
+    assert all(branch.parameter[-1] == found["neutral"].parameter[-1] for branch in found.branches)
+    ends = np.array([branch.states[-1].ravel() for branch in found.branches[1:]])
+    assert len(np.unique(ends.round(6), axis=0)) == first
+    assert residual(found, ring) < 1e-10
+    # Every one is fixed by a reflection, up to the change of signs.
+    for end in ends:
+        images = [sign * np.roll(end[::-1], shift) for shift in range(agents) for sign in (1.0, -1.0)]
+        assert min(np.abs(end - image).max() for image in images) < 1e-9

@@ -12,7 +12,8 @@ import scipy.sparse.linalg
 from scipy.linalg import lapack
 
 from dissensus.dynamics._equilibrium import DENSE_UP_TO
-from dissensus.dynamics._flow import Array, Flow, Value
+from dissensus.dynamics._flow import ALL_UP_TO, Array, Flow, Value
+from dissensus.dynamics._symmetry import invariant_subspace
 from dissensus.errors import SolverError
 
 Along = Literal["attention", "input"]
@@ -27,6 +28,8 @@ _SMALLEST_STEP, _MOST_POINTS = 1e-7, 5000
 _IN_RANGE = 1e-4
 # Eigenvalues up to this, relative to the damping, are zero but for rounding.
 _NOISE = 1e-10
+# An eigenvalue up to this, relative to the damping, does not tell a branch from its neighbours.
+_UNRESOLVED = 1e-7
 # The reciprocal condition number of a singular matrix.
 _SINGULAR = 1e-10
 
@@ -45,6 +48,7 @@ class Node:
         kind: what happens here: a ``fold`` of the branch; a ``branch`` point, where others leave; a ``hopf`` point,
             where an oscillation does; the ``end`` of a branch in a branch point; or nothing.
         kernel: null vectors of the Jacobian at a branch point, [n o, dimension].
+        basis: of the space that the branch stays in by symmetry, see :func:`invariant_subspace`; None for all states.
     """
 
     p: float
@@ -53,6 +57,7 @@ class Node:
     spectrum: Array
     kind: Kind = ""
     kernel: Array | None = None
+    basis: Array | None = None
 
 
 class Continuation:
@@ -112,18 +117,32 @@ class Continuation:
             h = min(self.step, h * (1.4 if effort <= 3 else 0.7))
         return nodes, f"{_MOST_POINTS} points reached only {self.along} {last.p:g}"
 
-    def at(self, x: Array, p: float, *, forward: bool = True) -> Node | None:
+    def at(self, x: Array, p: float, *, forward: bool = True, basis: Array | None = None) -> Node | None:
         """The equilibrium near x at the parameter p, its tangent towards larger (smaller) parameters; None if lost."""
         border = np.zeros_like(x), 1.0 if forward else -1.0
-        found = self._correct(x, p, border)
-        return None if found is None else self._node(found[0], found[1], border)
+        found = self._correct(x, p, border, basis)
+        return None if found is None else self._node(found[0], found[1], border, basis)
 
     def aside(self, node: Node, direction: Array, distance: float) -> Node | None:
-        """An equilibrium ``distance`` from a node along ``direction``, on a branch that leaves there; None if lost."""
+        """An equilibrium ``distance`` from a node along ``direction``, on a branch that leaves there; None if lost.
+
+        It has the symmetry of the node and the direction, and is None where others lie beside it all but for rounding.
+        """
+        basis = self.symmetry(node.x, direction)
         direction = direction / np.sqrt(self._dot((direction, 0.0), (direction, 0.0)))
         border = self._dual((direction, 0.0))
-        found = self._correct(node.x + distance * direction, node.p, border)
-        return None if found is None else self._node(found[0], found[1], border)
+        found = self._correct(node.x + distance * direction, node.p, border, basis)
+        start = None if found is None else self._node(found[0], found[1], border, basis)
+        if start is None or self.flow.size > ALL_UP_TO:
+            return start
+        spectrum = start.spectrum
+        if basis is not None:
+            spectrum = np.linalg.eigvals(basis.T @ self.flow.jacobian(self.evaluate(start.x, start.p)[0]) @ basis)
+        return start if np.abs(spectrum).min() > _UNRESOLVED * self.flow.damping.max() else None
+
+    def symmetry(self, *states: Array) -> Array | None:
+        """See :func:`invariant_subspace`; None for large systems."""
+        return invariant_subspace(self.flow, *states) if self.flow.size <= ALL_UP_TO else None
 
     # --- The measure along a branch ---
 
@@ -140,35 +159,38 @@ class Continuation:
 
     def _advance(self, node: Node, h: float) -> tuple[Node | None, int]:
         border = self._dual(node.tangent)
-        found = self._correct(node.x + h * node.tangent[0], node.p + h * node.tangent[1], border)
-        return (None, 0) if found is None else (self._node(found[0], found[1], border), found[2])
+        found = self._correct(node.x + h * node.tangent[0], node.p + h * node.tangent[1], border, node.basis)
+        return (None, 0) if found is None else (self._node(found[0], found[1], border, node.basis), found[2])
 
-    def _correct(self, x: Array, p: float, border: Tangent) -> tuple[Array, float, int] | None:
+    def _correct(self, x: Array, p: float, border: Tangent, basis: Array | None) -> tuple[Array, float, int] | None:
         """Newton's method on f(x, p) = 0 in the plane through (x, p) that ``border`` is normal to."""
         for iteration in range(12):
             value, by_p = self.evaluate(x, p)
             if np.abs(value.f).max() <= _TOLERANCE:
                 return x, p, iteration
-            step = self._solve(value, by_p, border, value.f, 0.0)
+            step = self._solve(value, by_p, border, value.f, 0.0, basis)
             if step is None or not np.isfinite(step[1]):
                 return None
             x, p = x - step[0], p - step[1]
         return None
 
-    def _solve(self, value: Value, by_p: Array, border: Tangent, right: Array, right_p: float) -> Tangent | None:
-        """``[J, f_p; border] [dx, dp] = [right, right_p]``, which is regular at folds as well."""
+    def _solve(
+        self, value: Value, by_p: Array, border: Tangent, right: Array, right_p: float, basis: Array | None
+    ) -> Tangent | None:
+        """``[J, f_p; border] [dx, dp] = [right, right_p]``, which is regular at folds as well, with dx in a space."""
         flow, size, shape = self.flow, self.flow.size, self.flow.damping.shape
-        target = np.append(right.ravel(), right_p)
         if size <= DENSE_UP_TO:
-            matrix = np.empty((size + 1, size + 1))
-            matrix[:size, :size] = flow.jacobian(value)
-            matrix[:size, size], matrix[size, :size], matrix[size, size] = by_p.ravel(), border[0].ravel(), border[1]
+            parts = flow.jacobian(value), by_p.ravel(), border[0].ravel(), right.ravel()
+            if basis is not None:
+                parts = basis.T @ parts[0] @ basis, parts[1] @ basis, parts[2] @ basis, parts[3] @ basis
+            matrix = np.block([[parts[0], parts[1][:, None]], [parts[2][None], np.array([[border[1]]])]])
             factors, pivots, _ = lapack.dgetrf(matrix)
-            if lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0] > _SINGULAR:
-                solution = lapack.dgetrs(factors, pivots, target)[0]
-            else:  # a direction in which nothing changes, as along a ring, is left out
-                solution = scipy.linalg.lstsq(matrix, target, cond=_SINGULAR)[0]
-            return solution[:size].reshape(shape), float(solution[size])
+            if not lapack.dgecon(factors, np.abs(matrix).sum(axis=0).max())[0] > _SINGULAR:
+                return None
+            solution = lapack.dgetrs(factors, pivots, np.append(parts[3], right_p))[0]
+            x = solution[:-1] if basis is None else basis @ solution[:-1]
+            return x.reshape(shape), float(solution[-1])
+        target = np.append(right.ravel(), right_p)
 
         def product(y: Array) -> Array:
             x, p = y[:size].reshape(shape), y[size]
@@ -185,14 +207,14 @@ class Continuation:
         )
         return None if info else (solution[:size].reshape(shape), float(solution[size]))
 
-    def _node(self, x: Array, p: float, border: Tangent) -> Node | None:
+    def _node(self, x: Array, p: float, border: Tangent, basis: Array | None) -> Node | None:
         value, by_p = self.evaluate(x, p)
-        tangent = self._tangent(value, by_p, border)
-        return None if tangent is None else Node(p, x, tangent, self.flow.spectrum(value))
+        tangent = self._tangent(value, by_p, border, basis)
+        return None if tangent is None else Node(p, x, tangent, self.flow.spectrum(value), basis=basis)
 
-    def _tangent(self, value: Value, by_p: Array, border: Tangent) -> Tangent | None:
+    def _tangent(self, value: Value, by_p: Array, border: Tangent, basis: Array | None) -> Tangent | None:
         """The unit tangent of the branch, on the side that ``border`` points to."""
-        tangent = self._solve(value, by_p, border, np.zeros_like(by_p), 1.0)
+        tangent = self._solve(value, by_p, border, np.zeros_like(by_p), 1.0, basis)
         if tangent is None:
             return None
         length = np.sqrt(self._dot(tangent, tangent))
@@ -202,7 +224,7 @@ class Continuation:
 
     def _clip(self, last: Node, new: Node, bound: float) -> Node:
         share = (bound - last.p) / (new.p - last.p)
-        clipped = self.at(last.x + share * (new.x - last.x), bound, forward=new.p > last.p)
+        clipped = self.at(last.x + share * (new.x - last.x), bound, forward=new.p > last.p, basis=last.basis)
         return new if clipped is None else clipped
 
     def _specials(self, last: Node, new: Node) -> list[Node]:
@@ -216,7 +238,7 @@ class Continuation:
 
         def point(share: float) -> tuple[Array, float]:
             move = share * reach
-            found = self._correct(last.x + move * last.tangent[0], last.p + move * last.tangent[1], border)
+            found = self._correct(last.x + move * last.tangent[0], last.p + move * last.tangent[1], border, last.basis)
             if found is None:
                 raise SolverError("a point of interest was lost")
             return found[0], found[1]
@@ -226,7 +248,7 @@ class Continuation:
             return float(values[min(k, len(values) - 1)].real)
 
         def turn(share: float) -> float:
-            tangent = self._tangent(*self.evaluate(*point(share)), border)
+            tangent = self._tangent(*self.evaluate(*point(share)), border, last.basis)
             return 0.0 if tangent is None else tangent[1]
 
         # Of a branch that symmetry alone tells from its neighbours, one eigenvalue is zero but for rounding.
@@ -241,15 +263,15 @@ class Continuation:
         if turned and not roots and turn(0.0) * turn(1.0) < 0.0:
             roots.append(float(scipy.optimize.brentq(turn, 0.0, 1.0, xtol=1e-11)))
         distinct = [share for k, share in enumerate(sorted(roots)) if k == 0 or share - sorted(roots)[k - 1] > 1e-6]
-        return [self._classify(*point(share), last.tangent, turned) for share in distinct]
+        return [self._classify(*point(share), last, turned) for share in distinct]
 
-    def _classify(self, x: Array, p: float, tangent: Tangent, turned: bool) -> Node:
+    def _classify(self, x: Array, p: float, last: Node, turned: bool) -> Node:
         """What happens at a point at which an eigenvalue crosses zero or the branch turns."""
         value, by_p = self.evaluate(x, p)
         size, rate = self.flow.size, float(self.flow.damping.max())
         spectrum = self.flow.spectrum(value)
         near = spectrum[np.abs(spectrum.real) <= 1e-6 * rate]
-        node = Node(p, x, tangent, spectrum)
+        node = Node(p, x, last.tangent, spectrum, basis=last.basis)
         if len(near) and np.abs(near.imag).min() > 1e-6 * rate:
             return replace(node, kind="hopf")
         if size <= DENSE_UP_TO:

@@ -15,9 +15,6 @@ from dissensus.dynamics._equilibrium import NEUTRAL
 from dissensus.dynamics._flow import Array, Critical, Flow
 from dissensus.errors import SolverError
 
-# An eigenvalue up to this, relative to the damping, does not tell a branch from its neighbours.
-_UNRESOLVED = 1e-7
-
 
 class Explorer:
     """Follows branches, and from their branch points further ones, breadth first."""
@@ -41,7 +38,7 @@ class Explorer:
         self._follow("connected" if flow.input.any() else "neutral", start)
         self._switch_all()
         for x in self._stable_states() if len(self.found) < self.most else ():
-            end = curve.at(x, self.u_max, forward=False)
+            end = curve.at(x, self.u_max, forward=False, basis=curve.symmetry(x))
             if end is not None and not self._reached(end.x) and len(self.found) < self.most:
                 self._follow("disconnected", end)
         self._switch_all()
@@ -129,13 +126,9 @@ class Explorer:
         # Symmetric kernels tell branches apart at high order only: farther from the point.
         distance = self.curve.step * (0.5 if node.kernel.shape[1] == 1 else 2.0)
         first = level == 0 and not any(name in ("upper", "primary") for name, _ in self.found)
-        symmetric, generic = self._candidates(node.kernel)
-        for number, direction in enumerate(symmetric + generic):
+        for direction in self._candidates(node.kernel):
             start = self.curve.aside(node, direction.reshape(node.x.shape), distance)
             if start is None:
-                continue
-            # On a ring all directions look alike up to high order: what is no branch then is one all but for rounding.
-            if number >= len(symmetric) and np.abs(start.spectrum).min() <= _UNRESOLVED * self.flow.damping.max():
                 continue
             along = _unit(node.kernel.T @ (start.x - node.x).ravel())
             side = float(np.sign(start.p - node.p)) if abs(start.p - node.p) > 1e-9 * self.critical.attention else 0.0
@@ -159,17 +152,17 @@ class Explorer:
             for place in places:
                 self.points[place] = replace(self.points[place], kind=kind, criticality=criticality)
 
-    def _candidates(self, kernel: Array) -> tuple[list[Array], list[Array]]:
+    def _candidates(self, kernel: Array) -> list[Array]:
         """Directions in which to look for branches: both along one vector; in a kernel of more dimensions those that a
         symmetry of the graph may single out, and random ones."""
         if kernel.shape[1] == 1:
             v = kernel[:, 0] * (1.0 if (self.critical.weights.ravel() @ kernel[:, 0]) >= 0 else -1.0)
-            return [v, -v], []
+            return [v, -v]
         random = np.random.default_rng(0).standard_normal((12 * kernel.shape[1], kernel.shape[1])) @ kernel.T
         # One agent against the rest, and two, on one side or on both: the branches of symmetric graphs.
         units = (kernel @ kernel.T)[:40]
         pairs = [units[i] + sign * units[k] for i in range(min(len(units), 8)) for k in range(i) for sign in (1, -1)]
-        return _both_ways([*units, *pairs]), _both_ways(random)
+        return _both_ways([*units, *pairs, *random])
 
     def _directions(self, node: Node) -> list[Array]:
         """The directions in the kernel of branches that were followed already and start or end here."""
