@@ -1,9 +1,8 @@
 """Deep and continuous-depth graph neural networks that do not oversmooth.
 
-Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The rooms, each importing only
-the ones before it: :mod:`graph`, :mod:`solve`, :mod:`dynamics`, :mod:`nn`, :mod:`measure`, :mod:`data`, :mod:`train`,
-:mod:`runs`, :mod:`tune`, :mod:`studies`, :mod:`report`. They are imported when first used, so that ``import
-dissensus`` is instant.
+Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The modules are :mod:`graph`,
+:mod:`solve`, :mod:`dynamics`, :mod:`nn`, :mod:`data`, :mod:`train`, :mod:`measure`, :mod:`runs`, :mod:`tune`,
+:mod:`studies` and :mod:`report`. They are imported on first use, so ``import dissensus`` is fast.
 """
 
 from importlib import import_module

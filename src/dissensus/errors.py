@@ -1,4 +1,4 @@
-"""Errors that name their cure. Free of heavy imports, so every room and the command line can use it."""
+"""Error classes. Every message says what to do. This file imports nothing heavy, so that all modules can use it."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class DissensusError(Exception):
-    """Base of the errors that a command reports as one line, without a traceback."""
+    """Base class of errors that the command line reports as one line, without a traceback."""
 
 
 class InputError(DissensusError, ValueError):
-    """The caller's input is wrong; the message says what to change."""
+    """Invalid input; the message says what to change."""
 
 
 class MissingExtraError(DissensusError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it."""
+    """An optional dependency is missing; the message says which extra to install."""
 
 
 class SolverError(DissensusError, RuntimeError):
@@ -27,7 +27,7 @@ class TrainingError(DissensusError, RuntimeError):
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
-    """The error for a name that is not known: the nearest match, then the whole list.
+    """The error for an unknown name, with the closest match and a list of all known names.
 
     >>> str(unknown("model", "bmip", ["bimp", "gcn"]))
     "unknown model 'bmip': did you mean 'bimp'? Known: bimp, gcn"
@@ -40,7 +40,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
 
 
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
-    """``name`` itself if it is known, otherwise the error of :func:`unknown`."""
+    """Return ``name`` if it is known; otherwise raise the error of :func:`unknown`."""
     names = list(known)
     if name not in names:
         raise unknown(kind, name, names)
@@ -48,7 +48,7 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def optional(package: str, extra: str) -> Any:
-    """An optional package, imported, or the error that says how to install it."""
+    """Import an optional package, or raise an error that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -56,9 +56,9 @@ def optional(package: str, extra: str) -> Any:
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
-    """The error for an optional package that is not installed."""
+    """The error for an optional package that is missing."""
     return MissingExtraError(f"{package} is not installed; get it with: pip install 'dissensus[{extra}]'")
 
 
 class StepSizeWarning(UserWarning):
-    """A step of Euler's method so large that decay alone changes the sign of the state."""
+    """Warning for an Euler step so large that decay alone flips the sign of the state."""

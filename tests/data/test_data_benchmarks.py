@@ -179,7 +179,7 @@ def test_a_disk_too_full_to_process_at_all_is_named(small_texas: Path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(datasets.WebKB, "process", full)
-    with pytest.raises(InputError, match=r"no space is left in .*set DISSENSUS_CACHE"):
+    with pytest.raises(InputError, match=r"no space left in .*set DISSENSUS_CACHE"):
         data.load("texas")
 
 
@@ -188,13 +188,13 @@ def test_a_cache_that_cannot_be_written_says_so(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("DISSENSUS_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(InputError, match=r"cache .* cannot be written .*: set DISSENSUS_CACHE"):
+    with pytest.raises(InputError, match=r"cannot write to the cache .*: set DISSENSUS_CACHE"):
         data.load("texas")
 
 
 def test_damaged_raw_files_are_named(small_texas: Path) -> None:
     (small_texas / "out1_node_feature_label.txt").write_text("node_id\tfeature\tlabel\n0\tx,y\t0\n")
-    with pytest.raises(InputError, match=r"texas: the files in .*raw cannot be read \(ValueError.*fetch them again"):
+    with pytest.raises(InputError, match=r"texas: the files in .*raw cannot be read \(ValueError.*download them again"):
         data.load("texas")
 
 
@@ -225,7 +225,7 @@ def test_offline_the_error_says_which_files_to_place_where(
 
     monkeypatch.setattr(getattr(datasets, kind), "download", fail)
     entry = CATALOGUE[name]
-    with pytest.raises(InputError, match=f"{name} is not here and could not be downloaded") as caught:
+    with pytest.raises(InputError, match=f"{name} is not on this machine and could not be downloaded") as caught:
         data.load(name)
     assert f"Place these files in {entry.folder} below the folder that DISSENSUS_DATA names" in str(caught.value)
     assert all(file in str(caught.value) for file in entry.files)
@@ -256,7 +256,7 @@ def test_incomplete_raw_files_are_downloaded_elsewhere(small_texas: Path, monkey
 
 def test_the_mixed_up_cornell_is_never_replaced_by_the_corrected_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.WebKB, "download", lambda _: pytest.fail("downloaded"))
-    with pytest.raises(InputError, match=r"cannot be downloaded any more. Place .* _alt/cornell_geomgcn_2020"):
+    with pytest.raises(InputError, match=r"can no longer be downloaded. Place .* _alt/cornell_geomgcn_2020"):
         data.load("cornell-geomgcn2020")
 
 

@@ -126,7 +126,7 @@ def test_wrong_arguments_are_refused():
             data.clusters(graph, 4, batch_clusters=size)
     with pytest.raises(InputError, match="5 batches, which 2 workers cannot share evenly"):
         data.clusters(graph, 5, workers=2)
-    with pytest.raises(InputError, match="count them from 0"):
+    with pytest.raises(InputError, match="give a rank from 0 to"):
         data.clusters(graph, 4, rank=2, workers=2)
 
 

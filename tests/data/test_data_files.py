@@ -103,13 +103,13 @@ def test_npz_values_of_a_csr_matrix_are_weights_unless_all_are_one(tmp_path: Pat
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(4), r"edge_weight is float64 of shape \[4\], but there are 5 edges: give one number an edge"),
+        (np.ones(4), r"edge_weight is float64 of shape \[4\], but there are 5 edges: give one number per edge"),
         (np.ones((5, 2)), r"of shape \[5, 2\]"),
         (np.array(["a"] * 5), "edge_weight is <U1"),
-        (np.array([1, 1, -2, 0, 1]), "edge 2, from node 2 to 3, has the weight -2.0, .* 2 edges in all: drop them"),
+        (np.array([1, 1, -2, 0, 1]), "edge 2, from node 2 to 3, has the weight -2.0, .*2 such edges.*: drop them"),
         (np.array([1, np.nan, 1, 1, 1]), "edge 1, from node 1 to 2, has the weight nan"),
         (np.array([1, 1, 1, 1, 1e300]), "edge 4, from node 4 to 5, has the weight inf"),
-        (np.array([1, 1, 1, 1, 1e-300]), "has the weight 0.0, not a positive number of float32"),
+        (np.array([1, 1, 1, 1, 1e-300]), "has the weight 0.0, which is not a positive float32 number"),
     ],
 )
 def test_npz_weights_that_are_none_are_refused(tmp_path: Path, weights: np.ndarray, message: str) -> None:
@@ -157,7 +157,7 @@ def test_npz_masks_become_fixed_splits(tmp_path: Path) -> None:
         ),
         (
             {"edge_index": None, "indptr": np.array([0, 1]), "indices": np.array([1]), "edge_weight": np.ones(1)},
-            "edge_weight beside a CSR matrix: store the weights as its data",
+            "both edge_weight and a CSR matrix: store the weights as data",
         ),
         ({"x": np.array([["a"]] * 6)}, "x is <U1 of shape"),
         ({"y": np.array([b"\xff"] * 6)}, "not ASCII: store it as text"),
@@ -177,7 +177,7 @@ def test_npz_faults_name_file_place_and_cure(
     [
         (None, "attr_shape must be"),
         (np.array([5, 2]), "agree with attr_indptr"),
-        (np.array([6, 1]), "reach outside the 1 columns"),
+        (np.array([6, 1]), "exceed the 1 columns"),
         (np.array([6, 2**62]), "too large to hold"),
     ],
 )
@@ -194,7 +194,7 @@ def test_npz_with_wrong_sparse_features(tmp_path: Path, shape: np.ndarray | None
 def test_a_single_array_is_no_npz(tmp_path: Path) -> None:
     with (tmp_path / "mine.npz").open("wb") as stream:
         np.save(stream, X)
-    with pytest.raises(InputError, match=r"holds a single array, not an archive: save it with numpy.savez"):
+    with pytest.raises(InputError, match=r"has a single array and is not an archive: use numpy.savez"):
         data.load(tmp_path / "mine.npz")
 
 
@@ -235,7 +235,7 @@ def test_pt_of_a_pyg_dataset_is_read_if_it_holds_one_graph(tmp_path: Path, count
 
 def test_pt_that_holds_no_graph(tmp_path: Path) -> None:
     torch.save([1, 2], tmp_path / "mine.pt")
-    with pytest.raises(InputError, match="holds list, not a graph: save a Data"):
+    with pytest.raises(InputError, match="has a list, not a graph: save a Data"):
         data.load(tmp_path / "mine.pt")
 
 
@@ -293,13 +293,13 @@ def test_csv_largest_component_keeps_the_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "edges", "message"),
     [
-        ("", None, "nodes.csv is empty: begin it with a header line"),
+        ("", None, "nodes.csv is empty: start it with a header line"),
         ("id,f\n", None, "has a header but no nodes: add"),
         ("id,label\na,red\n", None, "line 1: there is no feature column"),
-        ("id,f,f\na,1,1\n", None, "line 1: two columns are named 'f': rename one"),
+        ("id,f,f\na,1,1\n", None, "line 1: two columns have the name 'f': rename one"),
         ("id,f,label,y\na,1,1,1\n", None, "both 'label' and 'y'"),
-        ("id,f\na,1\nb\n", None, "nodes.csv, line 3: 1 cells where the first line has 2"),
-        ("id,f\na,1\na,2\n", None, "nodes.csv, line 3: node 'a' is in line 2 already: drop one"),
+        ("id,f\na,1\nb\n", None, "nodes.csv, line 3: 1 cells, but the first line has 2"),
+        ("id,f\na,1\na,2\n", None, "nodes.csv, line 3: node 'a' is already in line 2: drop one"),
         ("id,f\n,1\n", None, "line 2: the node has no id: fill column 'id'"),
         ("id,f\na,1\nb,tall\n", None, "line 3, column 'f': 'tall' is not a finite number: fill it in, encode"),
         ("id,f\na,\n", None, "line 2, column 'f': '' is not a finite number"),
@@ -343,7 +343,7 @@ def test_csv_in_another_encoding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("graph.txt", "unknown kind of file: give .npz, .pt, or a folder"),
+        ("graph.txt", "unknown file type: give .npz, .pt, or a folder"),
         ("table.csv", "name them edges.csv and nodes.csv"),
         ("edges.csv", "nodes.csv is missing"),
         ("", "edges.csv is missing"),

@@ -52,7 +52,7 @@ def test_pt(tmp_path: Path, trap: Trap, place: str, zipped: bool) -> None:
         place
     ]
     torch.save(content, tmp_path / "evil.pt", _use_new_zipfile_serialization=zipped)
-    refused(tmp_path / "evil.pt", trap, "was not loaded, as it could run code .*save Data")
+    refused(tmp_path / "evil.pt", trap, "was not loaded, because it could run code .*save Data")
 
 
 def test_pt_that_is_a_bare_pickle(tmp_path: Path, trap: Trap) -> None:

@@ -82,10 +82,10 @@ def test_scaled_splits_differ_between_seeds() -> None:
 @pytest.mark.parametrize(
     ("labels", "seed", "message"),
     [
-        ([0, 0, 0, 1, 1], 1, "class 'b' has only 2 labelled nodes, a random split needs 3: label more"),
-        ([-1, -1], 1, "no labels.*predict only"),
-        ([0, 0, 0, 1, 1, 1], -1, "seed -1 is out of range: choose"),
-        ([0, 0, 0, 1, 1, 1], 2**32, "out of range: choose"),
+        ([0, 0, 0, 1, 1], 1, "class 'b' has only 2 labelled nodes, but a random split needs 3: label more"),
+        ([-1, -1], 1, "no labels.*prediction only"),
+        ([0, 0, 0, 1, 1, 1], -1, "seed -1 is out of range: give"),
+        ([0, 0, 0, 1, 1, 1], 2**32, "out of range: give"),
     ],
 )
 def test_scaled_splits_refuse_what_cannot_be_split(labels: list[int], seed: int, message: str) -> None:

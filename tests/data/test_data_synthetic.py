@@ -61,17 +61,17 @@ def test_csbm_of_many_nodes_is_drawn_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"nodes": 1}, "nodes is 1: give a whole number of at least 2"),
+        ({"nodes": 1}, "nodes is 1: give an integer of at least 2"),
         ({"nodes": 10.5}, "nodes is 10.5"),
         ({"classes": 0}, "classes is 0"),
         ({"features": "many"}, "features is 'many'"),
         ({"seed": -1}, "seed is -1"),
-        ({"nodes": 3, "classes": 4}, "at least one node a class"),
+        ({"nodes": 3, "classes": 4}, "at least one node per class"),
         ({"homophily": 1.2}, "homophily is 1.2: give a number from 0 to 1"),
         ({"noise": float("nan")}, "noise is nan"),
         ({"degree": float("inf")}, "degree is inf"),
-        ({"nodes": 20, "degree": 19.0}, "at most half can be used: lower the degree"),
-        ({"classes": 1, "homophily": 0.5}, "different classes are asked for, but of the 0 pairs"),
+        ({"nodes": 20, "degree": 19.0}, "at most half of the 40 pairs can be used: reduce the degree"),
+        ({"classes": 1, "homophily": 0.5}, "different classes are needed, but at most half of the 0 pairs"),
     ],
 )
 def test_csbm_refuses_what_it_cannot_draw(options: dict[str, object], message: str) -> None:

@@ -94,7 +94,7 @@ def test_strided_and_column_weights() -> None:
 @pytest.mark.parametrize(
     ("weight", "cure"),
     [
-        (torch.ones(3), "one weight an edge"),
+        (torch.ones(3), "one weight per edge"),
         (torch.ones(2, dtype=torch.int64), r"edge_weight\.float\(\)"),
         ([1.0, 1.0], "torch tensor"),
     ],
@@ -113,7 +113,7 @@ BAD = [
     (torch.zeros(2, 4), r"edge_index\.long\(\)"),
     (torch.zeros(2, 4, dtype=torch.bool), r"edge_index\.long\(\)"),
     (torch.eye(2).to_sparse(), "coordinates"),
-    (torch.tensor([[0, 5], [1, 0]]), "node 5.*5 nodes.*starts at 0"),
+    (torch.tensor([[0, 5], [1, 0]]), "node 5.*5 nodes.*numbered from 0"),
     (torch.tensor([[0, -1], [1, 0]]), "node -1"),
 ]
 

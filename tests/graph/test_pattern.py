@@ -136,7 +136,7 @@ def test_wrong_shapes_are_errors(path: str, wrong: str) -> None:
 
 def test_a_gradient_of_the_wrong_length_is_an_error(path: str) -> None:
     pattern, values, _ = make()
-    with pytest.raises(ValueError, match="one for each"):
+    with pytest.raises(ValueError, match="give one per entry"):
         pattern.product_vjp(values.float(), torch.ones(4, 16), torch.ones(5, 16), torch.zeros(pattern.entries - 1))
 
 

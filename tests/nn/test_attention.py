@@ -193,7 +193,7 @@ def test_gram_of_a_batch_is_graphs_one_by_one() -> None:
 
 def test_node_is_tied_to_one_graph() -> None:
     attention = options("node")
-    with pytest.raises(InputError, match=r"has 5 nodes.*one graph of 6: use option_attention='gram'"):
+    with pytest.raises(InputError, match=r"has 5 nodes.*one graph, of 6 nodes: use option_attention='gram'"):
         attention(state()[:5])
     with pytest.raises(InputError, match="2 graphs"):
         attention(state(), (3, 3))

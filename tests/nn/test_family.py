@@ -202,7 +202,7 @@ def test_trajectory(name: str, karate: Any) -> None:
             assert torch.isfinite(states).all()
             torch.testing.assert_close(model.decoder(states[0]), forward(model, karate), atol=1e-5, rtol=1e-4)
             assert torch.equal(states[1], model.trajectory(karate.x, karate.edge_index, [0.0])[0])
-            with pytest.raises(InputError, match="names node 34"):
+            with pytest.raises(InputError, match="has node 34"):
                 model.trajectory(karate.x, karate.edge_index + 1, [0.0])
             return
         depth = model.config["num_layers"]
@@ -256,7 +256,7 @@ def test_edge_weights(name: str, karate: Any) -> None:
     assert (float(changed) == 0.0) if name == "mlp" else (float(changed) > 1e-6)
     with pytest.raises(InputError, match="positive"):
         model(karate.x, edges, -torch.ones(edges.shape[1]))
-    with pytest.raises(InputError, match="one weight an edge"):
+    with pytest.raises(InputError, match="one weight per edge"):
         model(karate.x, edges, torch.ones(3))
 
 

@@ -181,7 +181,7 @@ def test_loading_another_class(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds a GCN, not a BIMP: load it with nn\.load"):
         BIMP.load(path)
     save_file({}, path, metadata={"class": "Future", "config": "{}"})
-    with pytest.raises(InputError, match="Future, which this version does not know"):
+    with pytest.raises(InputError, match="Future, which is not registered"):
         nn.load(path)
 
 

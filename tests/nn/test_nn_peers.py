@@ -110,7 +110,7 @@ def test_grandpp_sources_are_saved_checked_and_the_callers_mask_is_not_kept(data
     assert torch.equal(other(data.x, data.edge_index), some)
     other.load_state_dict(make("grand++-l").state_dict())
     assert torch.equal(other(data.x, data.edge_index), everywhere)
-    with pytest.raises(InputError, match="set for 34 nodes, the graph has 3"):
+    with pytest.raises(InputError, match="set for 34 nodes, but the graph has 3"):
         loaded(data.x[:3], torch.tensor([[0, 1], [1, 2]]))
     for wrong in (mask.float(), mask.view(2, 17), torch.zeros(34, dtype=torch.bool)):
         with pytest.raises(InputError, match="train_mask"):

@@ -56,7 +56,7 @@ def test_registry_options() -> None:
     [
         ("bmip", {}, r"unknown model 'bmip': did you mean 'bimp.*Known: bimp, "),
         ("bimp", {"dampin": 0.5}, "unknown option of bimp 'dampin': did you mean 'damping'"),
-        ("bimp-aa", {"adaptive": False}, "bimp-aa means adaptive=True: choose another model"),
+        ("bimp-aa", {"adaptive": False}, "bimp-aa always has adaptive=True: choose another model"),
     ],
 )
 def test_registry_refuses(name: str, options: dict[str, Any], cure: str) -> None:
@@ -84,7 +84,7 @@ def test_decorators_stack_and_names_fix_options() -> None:
     assert nn.names()[-2:] == ["net", "net-sour"]
     assert nn.create("net-sour", **SIZES).flavour == "sour"
     assert nn.create("net", **SIZES).flavour == "plain"
-    with pytest.raises(InputError, match="net-sour means flavour='sour': choose another model"):
+    with pytest.raises(InputError, match="net-sour always has flavour='sour': choose another model"):
         nn.create("net-sour", **SIZES, flavour="plain")
     with pytest.raises(InputError, match="unknown option of bad 'flavuor': did you mean 'flavour'"):
         nn.register("bad", options={"flavuor": "sour"})(Net)
@@ -115,7 +115,7 @@ def test_bad_names_are_refused(name: str) -> None:
 
 
 def test_what_cannot_be_registered() -> None:
-    with pytest.raises(InputError, match=r"not a class of models: derive it from torch\.nn\.Module"):
+    with pytest.raises(InputError, match=r"not a model class: derive it from torch\.nn\.Module"):
         nn.register("dict")(dict)  # type: ignore[type-var]
     with pytest.raises(InputError, match="must begin with in_channels, hidden_channels, out_channels"):
         nn.register("linear")(torch.nn.Flatten)
@@ -142,7 +142,7 @@ def test_depth_is_the_constructor_s() -> None:
     assert nn.info("Open").at_depth(3) == {"k": 3}
     nn.create("Open", **SIZES, anything=1)
     nn.register("flat")(Own)
-    with pytest.raises(InputError, match=r"flat has no depth to set: .*num_layers or time.*depth="):
+    with pytest.raises(InputError, match=r"flat has no option for its depth: .*num_layers or time.*depth="):
         nn.info("flat").at_depth(3)
     with pytest.raises(InputError, match="unknown option of wrong 'layers': did you mean 'num_layers'"):
         nn.register("wrong", depth="layers")(Net)
@@ -216,7 +216,7 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
     [
         (None, "Mine", r"no file .*mine\.py: give the path"),
         (PLAIN, "Mien", r"unknown class of .*mine\.py 'Mien': did you mean 'Mine'\?"),
-        (PLAIN, "helper", r"mine\.py:helper is 3, not a class of models: derive it from torch\.nn\.Module"),
+        (PLAIN, "helper", r"mine\.py:helper is 3, not a model class: derive it from torch\.nn\.Module"),
         ("class Mine: pass", "Mine", r"derive it from torch\.nn\.Module"),
         ("import no_such_package", "Mine", r"cannot be imported \(ModuleNotFoundError: .*no_such_package"),
         ("def broken(", "Mine", r"cannot be imported \(SyntaxError"),
@@ -227,7 +227,7 @@ def test_bad_files_are_refused(tmp_path: Path, text: str | None, target: str, cu
     for _ in range(2):  # a failed import leaves nothing behind
         with pytest.raises(InputError, match=cure):
             nn.info(f"{path}:{target}")
-    with pytest.raises(InputError, match=r"mine\.py is a file: name the class as well"):
+    with pytest.raises(InputError, match=r"mine\.py is a file: add the name of the class"):
         nn.info(path)
 
 
@@ -271,7 +271,7 @@ def test_models_of_other_packages(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert sorted(json.loads(done.stdout)) == ["plain", "several-a", "several-b"]
-    assert "UserWarning: the model 'broken' of another package cannot be loaded from broken:Mine" in done.stderr
+    assert "the model 'broken', an entry point of another package, cannot be loaded from broken:Mine" in done.stderr
     assert "RuntimeError: out of order" in done.stderr
 
 

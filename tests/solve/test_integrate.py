@@ -233,7 +233,7 @@ def test_step_limit(method: str) -> None:
 @pytest.mark.parametrize("method", ["euler", "midpoint"])
 def test_step_limit_of_fixed_steps_counts_all_stops(method: str) -> None:
     assert solve(waves, X0, 1.0, method, step_size=0.1, max_steps=10).stats.accepted == 10
-    with pytest.raises(SolverError, match=r"10 steps of 0.1 are needed.*raise step_size or max_steps"):
+    with pytest.raises(SolverError, match=r"takes 10 steps of size 0.1.*increase step_size or max_steps"):
         solve(waves, X0, 1.0, method, step_size=0.1, max_steps=9)
     with pytest.raises(SolverError):
         solve(waves, X0, 1.0, method, step_size=0.1, max_steps=9, save_at=[0.5])
@@ -242,7 +242,7 @@ def test_step_limit_of_fixed_steps_counts_all_stops(method: str) -> None:
 def test_step_limit_of_adaptive_steps_is_exact() -> None:
     needed = solve(waves, X0, 5.0).stats.accepted
     solve(waves, X0, 5.0, max_steps=needed)
-    with pytest.raises(SolverError, match=f"{needed - 1} steps reached only t = .* of 5: loosen rtol and atol"):
+    with pytest.raises(SolverError, match=f"{needed - 1} steps only reached t = .* of 5: increase rtol and atol"):
         solve(waves, X0, 5.0, max_steps=needed - 1)
 
 
@@ -329,9 +329,9 @@ BAD = [
     ({"rtol": 0.0, "atol": 0.0}, "both zero"),
     ({"rtol": math.nan}, "negative"),
     ({"max_steps": 0}, "at least 1"),
-    ({"save_at": [2.0]}, r"outside \[0, 1\]"),
-    ({"save_at": [-0.1]}, r"outside"),
-    ({"save_at": [math.nan]}, r"outside"),
+    ({"save_at": [2.0]}, r"give times in \[0, 1\]"),
+    ({"save_at": [-0.1]}, "give times in"),
+    ({"save_at": [math.nan]}, "give times in"),
     ({"adjoint": {"method": "eulr"}}, "method.*did you mean 'euler'"),
     ({"adjoint": {"step_size": 0.0}}, "step_size"),
     ({"adjoint": {"rtol": -1.0}}, "negative"),

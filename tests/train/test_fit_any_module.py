@@ -134,15 +134,15 @@ def broken(**changes):
         (Plain(), broken(train_mask=None), r"data\.train_mask is missing: add three boolean masks"),
         (Plain(), broken(val_mask=torch.ones(30, dtype=torch.bool)), r"shape \[30\]: give booleans, one for each of"),
         (Plain(), broken(val_mask=torch.ones(34)), r"float32 of shape \[34\]: give booleans"),
-        (Plain(), broken(test_mask=torch.ones(34, 2, dtype=torch.bool)), r"2 splits: choose one, as data\.test_mask\["),
+        (Plain(), broken(test_mask=torch.ones(34, 2, dtype=torch.bool)), r"choose one, such as data\.test_mask\["),
         (Plain(), broken(val_mask=torch.zeros(34, dtype=torch.bool)), r"val_mask is empty"),
-        (Plain(), broken(y=torch.full((34,), -1)), "marks a target that is unknown"),
-        (Plain(), broken(y=torch.zeros(34, 2)), "one target a node"),
+        (Plain(), broken(y=torch.full((34,), -1)), "marks an unknown target"),
+        (Plain(), broken(y=torch.zeros(34, 2)), "one target per node"),
         (Plain(), broken(y=torch.zeros(3)), "y has 3 entries: give one for each of the 34 nodes"),
-        (Plain(outputs=3), karate(), r"gives 3 scores, and the target is classes 0 to 3: make it with out_channels=4"),
-        (Plain(outputs=2), broken(y=torch.rand(34)), r"2 scores, and the target is one number: .* out_channels=1"),
+        (Plain(outputs=3), karate(), r"3 scores, but the target is classes 0 to 3: create it with out_channels=4"),
+        (Plain(outputs=2), broken(y=torch.rand(34)), r"2 scores, but the target is one number: .* out_channels=1"),
         (Plain(width=9), karate(), r"Plain\.forward fails when called with x, edge_index of this graph"),
-        (Weighted(), karate(), r"Weighted\.forward fails .*edge_weight.*make it fit"),
+        (Weighted(), karate(), r"Weighted\.forward fails .*edge_weight.*it must accept"),
         (torch.nn.Linear(34, 4), karate(), r"Linear\.forward fails"),
         ("gcn", karate(), r"the model is str: give a torch\.nn\.Module"),
     ],
@@ -168,6 +168,6 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 def test_numbers_and_collections_refuse_what_is_for_classes_and_one_graph():
     collection = data.load("shortest-path", graphs=10, nodes=12).split(1)
-    for settings, message in (({"consistency": 0.5}, "y holds numbers"), ({"clusters": 2}, "a collection of graphs")):
+    for settings, message in (({"consistency": 0.5}, "y has numbers"), ({"clusters": 2}, "a collection of graphs")):
         with pytest.raises(InputError, match=message):
             train.fit(Plain(2, 1), collection, train.TrainConfig(**settings))

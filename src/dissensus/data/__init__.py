@@ -1,8 +1,7 @@
-"""Datasets by name, the user's own graph, synthetic graphs, their splits, and clusters of their nodes.
+"""Datasets by name, your own graphs, generated graphs, their splits, and clusters of their nodes.
 
-``load(name_or_path)`` gives a :class:`Dataset`, whose ``split(seed)`` is a PyG ``Data`` with ``train_mask``,
-``val_mask`` and ``test_mask``. Names and facts (:func:`names`, :func:`info`) need no torch: the rest is imported when
-first used.
+``load(name_or_path)`` returns a :class:`Dataset`, and ``split(seed)`` of a dataset returns a PyG ``Data`` with
+``train_mask``, ``val_mask`` and ``test_mask``. :func:`names` and :func:`info` do not import torch.
 
 >>> from dissensus import data
 >>> data.load("digits").split(1).train_mask.sum()
@@ -33,7 +32,7 @@ __all__ = [
     "partition",
 ]
 
-# What can make the clusters of :func:`partition`.
+# The methods of :func:`partition`.
 PARTITIONERS = ("greedy", "metis")
 
 _HOMES = {

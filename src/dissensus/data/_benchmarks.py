@@ -1,4 +1,4 @@
-"""The published datasets, read by PyG's and OGB's own classes from raw files that are never written to."""
+"""Published datasets, read by the classes of PyG and OGB from raw files, which are never written to."""
 
 import errno
 import hashlib
@@ -25,9 +25,9 @@ Fields = dict[str, Tensor]
 
 
 def load_benchmark(entry: Entry) -> Dataset:
-    """The dataset of ``entry``: from ``DISSENSUS_DATA`` if its raw files are there, otherwise downloaded.
+    """Load the dataset of ``entry`` from ``DISSENSUS_DATA`` if its raw files are there, or else download it.
 
-    The result is kept in the cache directory, under a hash of the raw files or, if downloaded, as ``NAME-upstream``.
+    The result is cached under a hash of the raw files or, if it was downloaded, as ``NAME-upstream``.
     """
     raw = raw_folder(entry)
     cached = download_cache(entry) if raw is None else cache_folder() / f"{entry.name}-{_hash(entry, raw)}.pt"
@@ -55,7 +55,7 @@ def _splits(entry: Entry, fields: Fields) -> Splits:
 
 
 def _hash(entry: Entry, raw: Path) -> str:
-    """A hash of the raw files' contents, so that other files under the same name are never mistaken for them."""
+    """A hash of the contents of the raw files, so that other files with the same names are not mistaken for them."""
     digest = hashlib.blake2b(digest_size=8)
     for file in entry.files:
         with (raw / file).open("rb") as stream:
@@ -70,13 +70,13 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
         except ImportError:
             raise missing_extra("ogb", "ogb") from None
     if raw is None and not entry.downloadable:
-        raise InputError(f"{entry.name} cannot be downloaded any more. {_cure(entry)}")
+        raise InputError(f"{entry.name} can no longer be downloaded. {_cure(entry)}")
     try:
         cache_folder().mkdir(parents=True, exist_ok=True)
-        # PyG writes beside the raw files and OGB may delete them, so both work in a folder of links.
+        # PyG writes next to the raw files and OGB may delete them, so both work in a folder of links.
         folder = tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f"{entry.name}-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise InputError(f"the cache {cache_folder()} cannot be written ({error}): set DISSENSUS_CACHE") from error
+        raise InputError(f"cannot write to the cache {cache_folder()} ({error}): set DISSENSUS_CACHE") from error
     with folder as root:
         if raw is not None:
             _link(entry, raw, Path(root))
@@ -88,17 +88,17 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
             if len(entry.files) == 1 and entry.development is None:
                 return _open_heterophilous(entry, Path(root))
             return _open_pyg(entry, Path(root))
-        # Networks fail in many ways (urllib, aiohttp, ssl, timeouts), damaged files in more, and OGB calls exit().
+        # Networks and damaged files fail in many ways, and OGB calls exit().
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise InputError(f"no space is left in {cache_folder()}: make some, or set DISSENSUS_CACHE") from error
+                raise InputError(f"no space left in {cache_folder()}: free some, or set DISSENSUS_CACHE") from error
             if raw is not None:
                 raise InputError(
-                    f"{entry.name}: the files in {raw} cannot be read ({reason}): fetch them again"
+                    f"{entry.name}: the files in {raw} cannot be read ({reason}): download them again"
                 ) from error
             raise InputError(
-                f"{entry.name} is not here and could not be downloaded ({reason}). {_cure(entry)}"
+                f"{entry.name} is not on this machine and could not be downloaded ({reason}). {_cure(entry)}"
             ) from error
 
 
@@ -180,8 +180,7 @@ def _open_heterophilous(entry: Entry, root: Path) -> Fields:
 
 
 def _open_arxiv_without_features(folder: Path) -> Fields:
-    """The real graph, labels and split; the features are a constant and the logarithms of both degrees, centred and
-    scaled."""
+    """The real graph, labels and split. Features are a constant and the standardised logarithms of both degrees."""
     edge_index = torch.from_numpy(_read_csv(folder / "raw" / "edge.csv.gz").T.copy())
     y = torch.from_numpy(_read_csv(folder / "raw" / "node-label.csv.gz").reshape(-1))
     degrees = torch.stack([torch.bincount(end, minlength=len(y)).float().log1p() for end in edge_index], dim=1)
@@ -198,11 +197,11 @@ def _read_csv(path: Path) -> np.ndarray:
 
 
 def _write_cache(fields: Fields, path: Path) -> None:
-    """Write beside and rename, so that processes that load at once, or one that is killed, leave no broken file."""
+    """Write to a temporary file and rename it, so that parallel or killed processes leave no broken file."""
     x = fields["x"]
     kept = {**fields, "x": x.to_sparse() if x.count_nonzero() < 0.2 * x.numel() else x}
     part = path.with_suffix(f".{uuid4().hex}.part")
-    # A full disk costs the cache, not the run.
+    # A full disk only prevents caching.
     with suppress(OSError, RuntimeError):
         torch.save(kept, part)
         part.replace(path)
@@ -213,6 +212,6 @@ def _read_cache(path: Path) -> Fields | None:
     try:
         fields = torch.load(path, weights_only=True)
         return {**fields, "x": fields["x"].to_dense()}
-    # Missing, or damaged in whatever way: then it is made anew.
+    # A missing or damaged cache file is created again.
     except Exception:
         return None

@@ -1,4 +1,4 @@
-"""What is known of every dataset without loading it. Free of torch, so that ``dissensus data`` answers at once."""
+"""Facts about every dataset. This file does not import torch, so that ``dissensus data`` is fast."""
 
 import os
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from dissensus.errors import one_of
 
 @dataclass(frozen=True)
 class Entry:
-    """One dataset's facts.
+    """Facts about a dataset.
 
-    ``edges`` counts a pair of nodes once where the graph is undirected, and every arrow (self-loops included) where it
-    is directed. ``homophily`` is the share of edges between nodes of one class, ``None`` where it was never measured.
-    ``folder`` and ``files`` say where the raw files lie below ``DISSENSUS_DATA``; both are empty for a dataset that
-    is embedded or generated. ``fixed_splits`` counts the splits that the dataset brings along, 0 where they are random.
-    ``development`` is the size of the development set of the random split protocol. ``metric`` is what the dataset's
-    protocol reports. ``undirected`` says that its protocol adds the reverse of every edge.
+    ``edges`` is the number of edges; an undirected edge counts once, and self-loops of directed graphs count.
+    ``homophily`` is the share of edges between nodes of the same class, or ``None`` if it was never measured.
+    ``folder`` and ``files`` locate the raw files below ``DISSENSUS_DATA``; both are empty for embedded and generated
+    datasets. ``fixed_splits`` is the number of splits that come with the dataset, or 0 if splits are random.
+    ``development`` is the size of the development set of the random split protocol. ``metric`` is the metric of the
+    dataset's protocol. ``undirected`` tells whether the protocol adds the reverse of every edge.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Entry:
 
     @property
     def built_in(self) -> bool:
-        """Whether the dataset needs no file from outside."""
+        """Whether the dataset is embedded or generated, so that no file is needed."""
         return not self.files
 
     @property
     def present(self) -> str:
-        """Where it would come from: ``built in``, ``DISSENSUS_DATA``, ``cache`` or, if it is not here, ``no``."""
+        """Where the dataset is: ``built in``, ``DISSENSUS_DATA``, ``cache`` or ``no`` (not on this machine)."""
         if self.built_in:
             return "built in"
         if raw_folder(self) is not None:
@@ -82,7 +82,7 @@ def _geom_gcn(
 def _heterophilous(
     name: str, nodes: int, edges: int, features: int, classes: int, homophily: float, about: str
 ) -> Entry:
-    # The family of Platonov et al. 2023: one archive each, with ten masks; its two-class tasks report ROC AUC.
+    # The datasets of Platonov et al. 2023: one archive each, with ten masks. Tasks with two classes report ROC AUC.
     stem = name.replace("-", "_")
     return Entry(
         *(name, nodes, edges, features, classes, homophily, "MIT", about),
@@ -129,7 +129,7 @@ _ENTRIES = (
     _geom_gcn("texas", "texas/raw/texas", 183, 325, 1703, 5, 0.107692, _WEBKB),
     _geom_gcn("wisconsin", "wisconsin/raw/wisconsin", 251, 515, 1703, 5, 0.196117, _WEBKB),
     _geom_gcn("cornell", "cornell/raw/cornell", 183, 298, 1703, 5, 0.130872, f"{_WEBKB}, as corrected"),
-    # Upstream now serves the corrected files alone, so this one can only be placed by hand.
+    # Only the corrected files can still be downloaded, so the user must provide these.
     replace(
         _geom_gcn(
             *("cornell-geomgcn2020", "_alt/cornell_geomgcn_2020/cornell/raw/cornell", 183, 298, 1703, 5, 0.305369),
@@ -190,7 +190,7 @@ CATALOGUE = {entry.name: entry for entry in _ENTRIES}
 
 
 def names() -> list[str]:
-    """The names that :func:`dissensus.data.load` knows, embedded ones first.
+    """The names of all datasets that :func:`dissensus.data.load` accepts, embedded ones first.
 
     >>> names()[:3]
     ['digits', 'karate', 'csbm']
@@ -199,7 +199,7 @@ def names() -> list[str]:
 
 
 def info(name: str) -> Entry:
-    """What is known of a dataset without loading it: sizes, homophily, licence, splits, whether it is present.
+    """Facts about a dataset, without loading it: sizes, homophily, licence, splits and where its files are.
 
     >>> info("cora").nodes
     2708
@@ -208,18 +208,18 @@ def info(name: str) -> Entry:
 
 
 def folders() -> tuple[Path | None, Path]:
-    """Where raw files are read from (``DISSENSUS_DATA``; None if unset), and where processed ones are kept."""
+    """The folder of raw files (``DISSENSUS_DATA``, or None if unset) and the folder of processed files."""
     return data_folder(), cache_folder()
 
 
 def data_folder() -> Path | None:
-    """The folder of raw files, from ``DISSENSUS_DATA``; ``None`` if that is unset or empty."""
+    """The folder of raw files, ``DISSENSUS_DATA``, or ``None`` if that is unset or empty."""
     value = os.environ.get("DISSENSUS_DATA")
     return Path(value).expanduser() if value else None
 
 
 def cache_folder() -> Path:
-    """Where processed datasets are kept: ``DISSENSUS_CACHE``, otherwise the user's cache directory."""
+    """The folder of processed datasets: ``DISSENSUS_CACHE``, or by default the user's cache directory."""
     value = os.environ.get("DISSENSUS_CACHE")
     if value:
         return Path(value).expanduser()
@@ -228,7 +228,7 @@ def cache_folder() -> Path:
 
 
 def raw_folder(entry: Entry) -> Path | None:
-    """The folder below ``DISSENSUS_DATA`` that holds every raw file of ``entry``; ``None`` if one is missing."""
+    """The folder below ``DISSENSUS_DATA`` with all raw files of ``entry``, or ``None`` if one is missing."""
     root = data_folder()
     if root is None or entry.built_in:
         return None
@@ -237,5 +237,5 @@ def raw_folder(entry: Entry) -> Path | None:
 
 
 def download_cache(entry: Entry) -> Path:
-    """The cache file of a dataset that was downloaded, as opposed to read from ``DISSENSUS_DATA``."""
+    """The cache file of a dataset that was downloaded instead of read from ``DISSENSUS_DATA``."""
     return cache_folder() / f"{entry.name}-upstream.pt"

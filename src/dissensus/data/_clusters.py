@@ -1,4 +1,4 @@
-"""Graphs in pieces: a partition of the nodes, and batches of the clusters that it makes."""
+"""Partitions of the nodes of a graph into clusters, and mini-batches of clusters."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,35 +13,36 @@ from torch_geometric.data import Data
 from dissensus.data import PARTITIONERS
 from dissensus.errors import InputError, missing_extra, one_of
 
-# No cluster of the greedy partition is larger than the mean by more than this share.
+# Clusters of the greedy partition exceed the mean size by at most this share.
 _SLACK = 0.05
 _SWEEPS = 10
-# Of a sweep: nodes that move together do not see each other's moves.
+# Blocks per sweep. Nodes in the same block move together, without seeing each other's moves.
 _ROUNDS = 16
 
 
 def partition(edge_index: Tensor, num_nodes: int, parts: int, *, seed: int = 0, method: str = "greedy") -> Tensor:
-    """A cluster for every node: clusters of about equal size, with few edges between them.
+    """Partition the nodes into clusters of about equal size with few edges between them.
 
-    ``greedy`` starts from pieces of a breadth-first order and moves nodes, in some sweeps over the graph, to the
-    cluster c of the largest ``neighbours in c * (1 - size(c) / limit)``, where the limit is 1.05 times the mean size
-    (rounded up); no cluster grows beyond it. Time is linear in the edges. ``metis`` calls METIS (extra ``partition``),
-    which cuts fewer edges of sparse graphs. The choice is the caller's alone, so that the same arguments give the same
-    clusters wherever METIS happens to be installed.
+    ``greedy`` splits a breadth-first order into pieces and then sweeps over the nodes several times, moving each to the
+    cluster c with the largest ``neighbours in c * (1 - size(c) / limit)``. The limit is 1.05 times the mean size
+    (rounded up), and no cluster exceeds it. The time is linear in the number of edges.
+
+    ``metis`` calls METIS (extra ``partition``), which cuts fewer edges of sparse graphs. It is never chosen
+    automatically, so that the same arguments give the same clusters on every machine.
 
     Args:
         edge_index: [2, edges]; directions, self-loops and duplicates do not matter.
         num_nodes: n.
-        parts: number of clusters, from 1 to n; none is empty.
-        seed: of the order in which nodes are moved.
+        parts: number of clusters, from 1 to n. No cluster is empty.
+        seed: random seed for the order in which nodes are moved.
         method: ``greedy`` or ``metis``.
 
     Returns:
-        [n], int64, from 0 to parts - 1.
+        The cluster of each node, [n], int64, from 0 to parts - 1.
     """
     one_of("partitioner", method, PARTITIONERS)
     if not isinstance(parts, int) or not 1 <= parts <= num_nodes:
-        raise InputError(f"{parts!r} clusters of {num_nodes} nodes: give a whole number from 1 to {num_nodes}")
+        raise InputError(f"{parts!r} clusters of {num_nodes} nodes: give an integer from 1 to {num_nodes}")
     divide = _metis if method == "metis" else _greedy
     links = _links(edge_index.cpu().numpy(), num_nodes)
     part = np.zeros(num_nodes, dtype=np.int64) if parts == 1 else divide(links, parts, seed)
@@ -49,7 +50,7 @@ def partition(edge_index: Tensor, num_nodes: int, parts: int, *, seed: int = 0, 
 
 
 def _links(edge_index: np.ndarray, n: int) -> csr_array:
-    """The number of edges between two nodes, in either direction, without self-loops: symmetric [n, n]."""
+    """The symmetric matrix [n, n] of the number of edges between two nodes in both directions, without self-loops."""
     row, col = edge_index[:, edge_index[0] != edge_index[1]]
     once = coo_array((np.ones(len(row), dtype=np.float32), (row, col)), shape=(n, n)).tocsr()
     return csr_array(once + once.T)
@@ -67,9 +68,9 @@ def _greedy(links: csr_array, parts: int, seed: int) -> np.ndarray:
 
 
 def _move(links: csr_array, nodes: np.ndarray, part: np.ndarray, parts: int, limit: float) -> None:
-    """Move those of ``nodes`` that score higher elsewhere, the highest scores first, as far as there is room."""
+    """Move all ``nodes`` that score higher in another cluster, in order of their scores, as long as there is room."""
     n, sizes = len(part), np.bincount(part, minlength=parts)
-    # links @ indicator: how many neighbours each node has in each cluster.
+    # links @ indicator: the number of neighbours of each node in each cluster.
     near = csr_array(links @ csr_array((np.ones(n, dtype=np.float32), part, np.arange(n + 1)), shape=(n, parts)))
     which = np.repeat(np.arange(len(nodes)), np.diff(near.indptr))
     score = near.data * (1.0 - sizes / limit)[near.indices]
@@ -91,7 +92,7 @@ def _metis(links: csr_array, parts: int, seed: int) -> np.ndarray:
 
 
 def import_metis() -> Any:
-    """The package ``pymetis``, or the error that names the extra which brings it."""
+    """Import ``pymetis``, or raise an error that names the extra to install."""
     try:
         import pymetis
     except ImportError as error:
@@ -100,14 +101,14 @@ def import_metis() -> Any:
 
 
 def _none_empty(part: np.ndarray, parts: int) -> np.ndarray:
-    """The partition with one node of the largest cluster given to every empty one."""
+    """Give every empty cluster one node of the largest cluster."""
     for empty in np.flatnonzero(np.bincount(part, minlength=parts) == 0):
         part[np.flatnonzero(part == np.bincount(part).argmax())[0]] = empty
     return part
 
 
 class Clusters:
-    """Batches of clusters; every pass over it groups the clusters anew. Made by :func:`clusters`.
+    """An iterable of mini-batches of clusters, grouped differently in each pass; see :func:`clusters`.
 
     Attributes:
         part: the cluster of each node, [n].
@@ -122,7 +123,7 @@ class Clusters:
         self._local = torch.full((len(part),), -1)
 
     def __len__(self) -> int:
-        """Batches in a pass."""
+        """Number of batches per pass."""
         return -(-len(self._nodes) // self._batch_clusters) // self._workers
 
     def __iter__(self) -> Iterator[Data]:
@@ -132,15 +133,15 @@ class Clusters:
 
     @staticmethod
     def check_share(parts: int, batch_clusters: int, workers: int) -> None:
-        """Refuse batches of more clusters than there are, and batches that the workers cannot share evenly."""
+        """Raise an error if a batch has more clusters than there are, or if workers cannot share batches evenly."""
         if not isinstance(batch_clusters, int) or not 1 <= batch_clusters <= parts:
             raise InputError(
-                f"{batch_clusters!r} clusters a batch: give a whole number from 1 to {parts}, the clusters"
+                f"{batch_clusters!r} clusters per batch: give an integer from 1 to {parts}, the number of clusters"
             )
         batches = -(-parts // batch_clusters)
         if workers < 1 or batches % workers:
             raise InputError(
-                f"{parts} clusters, {batch_clusters} a batch, are {batches} batches, which {workers} workers cannot "
+                f"{parts} clusters, {batch_clusters} per batch, make {batches} batches, which {workers} workers cannot "
                 "share evenly: change the number of clusters"
             )
 
@@ -171,21 +172,21 @@ def clusters(
     rank: int = 0,
     workers: int = 1,
 ) -> Clusters:
-    """Mini-batches of a graph as `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_ (Chiang et al., 2019) makes them.
+    """Mini-batches of a graph as in `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_ (Chiang et al., 2019).
 
-    The nodes are partitioned once. Each pass over the result joins the clusters into random groups and yields the
-    subgraph that each group induces, so edges between clusters of one group are kept. In a pass every node is in
-    exactly one batch. A batch has the node and edge attributes of ``graph``, masks among them, and ``n_id``: the number
-    of each of its nodes in ``graph``, ascending.
+    The nodes are partitioned once. Each pass over the result joins the clusters to random groups and yields the
+    subgraph induced by each group, including the edges between its clusters. In every pass each node is in exactly one
+    batch. A batch has the node and edge attributes of ``graph``, including masks, and ``n_id``, the indices of its
+    nodes in ``graph`` in ascending order.
 
     Args:
         graph: a PyG ``Data`` with ``edge_index``, such as ``dataset.split(1)``.
         parts: number of clusters.
-        batch_clusters: clusters of one batch; the last may have fewer.
-        seed: of the partition and of the groups.
-        method: of :func:`partition`.
-        rank: which of the workers this is, from 0; it gets its share of the batches alone.
-        workers: number of workers that share the batches, which must come out even.
+        batch_clusters: number of clusters per batch; the last batch may have fewer.
+        seed: random seed for the partition and the groups.
+        method: see :func:`partition`.
+        rank: index of this worker, from 0. Each worker gets its own share of the batches.
+        workers: number of workers, which must divide the number of batches.
 
     >>> from dissensus.data import clusters, load
     >>> sum(batch.num_nodes for batch in clusters(load("karate").split(1), 4, batch_clusters=2))
@@ -193,12 +194,12 @@ def clusters(
     """
     Clusters.check_share(parts, batch_clusters, workers)
     if not 0 <= rank < workers:
-        raise InputError(f"rank {rank} of {workers} workers: count them from 0")
+        raise InputError(f"rank is {rank} with {workers} workers: give a rank from 0 to {workers - 1}")
     part = partition(graph.edge_index, graph.num_nodes, parts, seed=seed, method=method)
     return Clusters(graph, part, batch_clusters, seed, rank, workers)
 
 
 def _by_cluster(part: Tensor, parts: int = 0) -> list[Tensor]:
-    """The members of each cluster, ascending."""
+    """The nodes of each cluster, in ascending order."""
     sizes = torch.bincount(part, minlength=parts).tolist()
     return list(torch.argsort(part, stable=True).split(sizes))

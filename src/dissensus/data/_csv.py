@@ -1,4 +1,4 @@
-"""The user's own graph as two tables, ``edges.csv`` and ``nodes.csv``."""
+"""Graphs from two tables, ``edges.csv`` and ``nodes.csv``."""
 
 import csv
 import math
@@ -16,7 +16,7 @@ _ENDS = ("source", "target")
 
 
 def find_pair(path: Path) -> tuple[Path, Path]:
-    """The paths of the edge table and the node table, from their folder or from either of them."""
+    """The paths of the edge table and the node table, given their folder or one of the two."""
     if path.is_dir():
         edges, nodes = path / "edges.csv", path / "nodes.csv"
     elif "edges" in path.name:
@@ -32,14 +32,21 @@ def find_pair(path: Path) -> tuple[Path, Path]:
 
 
 def read_csv(edges: Path, nodes: Path) -> Dataset:
-    """A graph from two comma-separated tables in UTF-8, each with one header line.
+    """Read a graph from two comma-separated tables in UTF-8, each with one header line.
 
-    ``nodes``: column ``id`` (or else the first one) names the node, any text; ``label`` or ``y``, if there is one, is
-    its class, any text, empty where unknown, or the target of a regression where all are numbers and some have a
-    fraction; ``train_mask``, ``val_mask``, ``test_mask`` hold 0 or 1; all other columns
-    are features and hold numbers. Their names stay with the dataset. ``edges``: columns ``source`` and ``target`` (or
-    else the first two) hold ids of ``nodes``, one line an edge in that direction; ``weight``, if there is one, holds
-    positive numbers; other columns are not read.
+    Columns of ``nodes``, which has one line per node:
+
+    - ``id`` (or the first column): any text.
+    - ``label`` or ``y`` (optional): the class as any text, or empty if unknown. If all labels are numbers and some have
+      a fraction, they are the targets of a regression.
+    - ``train_mask``, ``val_mask``, ``test_mask`` (optional): 0 or 1.
+    - All other columns are features and must be numbers. The dataset keeps their names.
+
+    Columns of ``edges``, which has one line per directed edge:
+
+    - ``source`` and ``target`` (or the first two columns): ids of ``nodes``.
+    - ``weight`` (optional): positive numbers.
+    - All other columns are ignored.
     """
     table = _read_nodes(nodes)
     edge_index, weight = _read_edges(edges, nodes, table.ids)
@@ -60,7 +67,7 @@ def read_csv(edges: Path, nodes: Path) -> Dataset:
 
 
 def _targets(labels: Sequence[str]) -> np.ndarray | None:
-    """The numbers to predict, NaN where unknown; ``None`` where the labels are classes."""
+    """The targets of a regression with NaN for unknown ones, or ``None`` if the labels are classes."""
     if not all(not label or _is_number(label) for label in labels):
         return None
     numbers = np.array([float(label) if label else math.nan for label in labels])
@@ -69,7 +76,7 @@ def _targets(labels: Sequence[str]) -> np.ndarray | None:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The header, then the rows that are not blank, each with its line number and the header's number of cells."""
+    """Yield the header and all rows that are not blank with their line numbers, and check the number of cells."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, strict=True)
@@ -80,8 +87,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 width = width or len(row)
                 if len(row) != width:
                     raise InputError(
-                        f"{path}, line {reader.line_num}: {len(row)} cells where the first line has {width}: "
-                        "make them equal (quote text that holds a comma)"
+                        f"{path}, line {reader.line_num}: {len(row)} cells, but the first line has {width}: "
+                        "make them equal (quote text that contains a comma)"
                     )
                 yield reader.line_num, [cell.strip() for cell in row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -91,17 +98,17 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
     _, header = next(rows, (0, []))
     if not header:
-        raise InputError(f"{path} is empty: begin it with a header line")
+        raise InputError(f"{path} is empty: start it with a header line")
     twice = (
         [column for i, column in enumerate(header) if column in header[:i]] if len(set(header)) < len(header) else []
     )
     if twice:
-        raise InputError(f"{path}, line 1: two columns are named {twice[0]!r}: rename one")
+        raise InputError(f"{path}, line 1: two columns have the name {twice[0]!r}: rename one")
     return header
 
 
 class _Nodes(NamedTuple):
-    """The node table: ids, labels (``None`` without such a column), masks by name, features' names and ``x``."""
+    """The node table: ids, labels (``None`` if there is no such column), masks by name, feature names and ``x``."""
 
     ids: list[str]
     labels: list[str] | None
@@ -128,7 +135,7 @@ def _read_nodes(path: Path) -> _Nodes:
     features: list[np.ndarray] = []
     for line, row in rows:
         if row[key] in lines:
-            raise InputError(f"{path}, line {line}: node {row[key]!r} is in line {lines[row[key]]} already: drop one")
+            raise InputError(f"{path}, line {line}: node {row[key]!r} is already in line {lines[row[key]]}: drop one")
         if not row[key]:
             raise InputError(f"{path}, line {line}: the node has no id: fill column {header[key]!r}")
         lines[row[key]] = line
@@ -136,7 +143,7 @@ def _read_nodes(path: Path) -> _Nodes:
         marked.append([_mark(row[i], f"{path}, line {line}, column {header[i]!r}") for i in marks])
         features.append(_numbers(row, numeric, header, f"{path}, line {line}"))
     if not lines:
-        raise InputError(f"{path} has a header but no nodes: add one line for each node")
+        raise InputError(f"{path} has a header but no nodes: add one line per node")
     masks = np.array(marked, dtype=np.bool_).reshape(len(lines), len(marks))
     by_name = {header[i]: np.ascontiguousarray(masks[:, j]) for j, i in enumerate(marks)}
     return _Nodes(list(lines), labels if label else None, by_name, [header[i] for i in numeric], np.stack(features))
@@ -166,7 +173,7 @@ def _is_number(text: str) -> bool:
 def _mark(text: str, where: str) -> bool:
     values = {"0": False, "1": True, "false": False, "true": True, "": False}
     if text.lower() not in values:
-        raise InputError(f"{where}: {_short(text)} is neither 0 nor 1: write 1 for the nodes of the mask, 0 elsewhere")
+        raise InputError(f"{where}: {_short(text)} is neither 0 nor 1: write 1 for nodes in the mask and 0 for others")
     return values[text.lower()]
 
 
@@ -175,7 +182,7 @@ def _short(text: str) -> str:
 
 
 def _read_edges(path: Path, nodes: Path, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray | None]:
-    """The edge table as ``edge_index`` ``[2, edges]`` and weights ``[edges]`` (``None`` without such a column)."""
+    """The edge table as ``edge_index [2, edges]`` and weights ``[edges]`` (``None`` if there is no such column)."""
     rows = _rows(path)
     header = _header(path, rows)
     index = {name: i for i, name in enumerate(ids)}
@@ -199,7 +206,7 @@ def _read_edges(path: Path, nodes: Path, ids: Sequence[str]) -> tuple[np.ndarray
 
 
 def _columns(header: Sequence[str]) -> tuple[list[int], int | None]:
-    """Where an edge table has source and target, and its weight if there is one."""
+    """The columns of source and target, and of the weight if there is one."""
     ends = [header.index(end) for end in _ENDS] if set(_ENDS) <= set(header) else [0, 1]
     return ends, next((i for i, column in enumerate(header) if column == "weight" and i not in ends), None)
 
@@ -209,5 +216,5 @@ def _weight(text: str, where: str) -> float:
         return float(text)
     raise InputError(
         f"{where}: {_short(text)} is not a positive number: correct it, drop the edge, or "
-        "rename the column if it is no weight"
+        "rename the column if it is not a weight"
     )

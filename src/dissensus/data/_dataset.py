@@ -1,4 +1,4 @@
-"""A graph with labels and its splits, checked once on the way in."""
+"""A graph with labels and splits, checked when it is created."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -23,22 +23,22 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A graph of ``n`` nodes and the splits that belong to it.
+    """A graph with ``n`` nodes and its splits. Create one with :func:`load` or :func:`from_pyg`.
 
     Args:
-        name: The dataset's name, or the stem of the file it came from.
-        graph: ``x [n, features]`` (float32), ``edge_index [2, edges]`` (int64, each column a message from its first
-            node to its second), ``y [n]`` (int64, -1 where a node has no label; or float32, NaN where it has none) and,
-            if the edges have weights, ``edge_weight [edges]`` (float32, positive).
-        class_names: The name of class 0, 1, ...; the labels of ``y`` as the file wrote them.
+        name: Name of the dataset, or of the file without its suffix.
+        graph: A PyG ``Data`` with ``x [n, features]`` (float32), ``edge_index [2, edges]`` (int64, from source to
+            target), ``y [n]`` (int64, -1 for nodes without a label; or float32, NaN for nodes without one) and, for
+            weighted edges, ``edge_weight [edges]`` (float32, positive).
+        class_names: Names of the classes 0, 1, ..., as they are in the file.
         splits: How :meth:`split` draws its masks.
-        node_ids: The nodes' names, where the file gave them.
-        feature_names: The names of the columns of ``x``, where the file gave them.
-        metric: What the dataset's protocol reports: ``accuracy``, ``roc_auc``, ``mae``, ...
-        missing: The share of nodes outside the training set whose features :meth:`split` sets to zero.
+        node_ids: Names of the nodes, if the file has them.
+        feature_names: Names of the columns of ``x``, if the file has them.
+        metric: Metric of the dataset's protocol: ``accuracy``, ``roc_auc``, ``mae``, ...
+        missing: Share of the nodes outside the training set whose features :meth:`split` sets to zero.
 
-    Targets of a regression are floating-point, ``y [n]``. In a collection of graphs, ``graph.batch [n]`` names the
-    graph of each node; where ``y`` has one entry for each graph, so have the masks.
+    The targets of a regression are floating-point numbers in ``y [n]``. In a collection of graphs, ``graph.batch [n]``
+    is the index of each node's graph; if ``y`` has one entry per graph, so do the masks.
     """
 
     name: str
@@ -52,50 +52,50 @@ class Dataset:
 
     @property
     def num_classes(self) -> int:
-        """The number of classes; 0 for a graph without labels."""
+        """Number of classes; 0 for a graph without labels."""
         return len(self.class_names)
 
     @property
     def default_splits(self) -> tuple[int, ...]:
-        """The seeds to use when the caller names none: all fixed splits, or ten random ones."""
+        """The seeds used by default: all fixed splits, or ten random ones."""
         return self.splits.defaults
 
     @property
     def protocol(self) -> str:
-        """The split protocol in words."""
+        """Description of the split protocol."""
         missing = f", features of {100 * self.missing:g}% of the other nodes missing" if self.missing else ""
         return self.splits.protocol + missing
 
     @property
     def num_outputs(self) -> int:
-        """The width of a model's output: the number of classes, or 1 for a regression."""
+        """Number of output channels that a model needs: the number of classes, or 1 for a regression."""
         return 1 if self.graph.y.is_floating_point() else self.num_classes
 
     def with_labels(self, per_class: int) -> "Dataset":
         """The same dataset with ``per_class`` training nodes in each class."""
         if not isinstance(per_class, int) or per_class < 1:
-            raise InputError(f"labels_per_class is {per_class!r}: give a whole number of at least 1")
+            raise InputError(f"labels_per_class is {per_class!r}: give an integer of at least 1")
         if self.graph.y.is_floating_point():
-            raise InputError(f"labels_per_class is for classes, and {self.name} has numbers for targets: leave it out")
+            raise InputError(f"labels_per_class is for classes, but {self.name} is a regression: leave it out")
         return replace(self, splits=self.splits.with_labels(per_class))
 
     def with_missing_features(self, share: float) -> "Dataset":
-        """The same dataset with the features of a ``share`` of the nodes outside the training set set to zero.
+        """The same dataset with zero features at a ``share`` of the nodes outside the training set.
 
-        The nodes are drawn by ``RandomState(seed)`` of the split; 1 takes all of them. :meth:`split` then also gives
-        ``missing_mask [n]``.
+        The nodes are drawn by ``RandomState(seed)`` of the split; a share of 1 means all of them. The result of
+        :meth:`split` then also has ``missing_mask [n]``.
         """
         if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-            raise InputError(f"missing_features is {share!r}: give a share from 0 to 1")
+            raise InputError(f"missing_features is {share!r}: give a number from 0 to 1")
         if len(self.graph.y) != self.graph.num_nodes:
-            raise InputError(f"missing_features is for training nodes, and {self.name} trains on graphs: leave it out")
+            raise InputError(f"missing_features is for training nodes, but {self.name} trains on graphs: leave it out")
         return replace(self, missing=float(share))
 
     def split(self, seed: int) -> Data:
         """The graph with boolean ``train_mask``, ``val_mask`` and ``test_mask`` ``[n]`` of split ``seed``.
 
-        The tensors of :attr:`graph` are shared, not copied. The same seed always gives the same masks. Where the
-        dataset's metric is not the usual one of its targets, the graph has it as ``metric``.
+        The same seed always gives the same masks. The tensors of :attr:`graph` are shared, not copied. If the metric of
+        the dataset is not the default one for its targets, the graph has it as ``metric``.
         """
         data = copy(self.graph)
         masks = self.splits.masks(self.graph.y, self.class_names, seed)
@@ -107,14 +107,14 @@ class Dataset:
             data.missing_mask[chosen] = True
             data.x = data.x.masked_fill(data.missing_mask[:, None], 0.0)
         if self.metric != ("mae" if self.graph.y.is_floating_point() else "accuracy"):
-            data.metric = self.metric  # which train.fit would otherwise not know
+            data.metric = self.metric  # for train.fit
         return data
 
     @cached_property
     def homophily(self) -> float | None:
-        """The share of edges, self-loops included, that join two nodes of one class.
+        """Share of edges, including self-loops, between nodes of the same class.
 
-        Edges with an unlabelled end do not count; ``None`` if no edge is left, and where nodes have no classes.
+        Edges of unlabelled nodes do not count. The value is ``None`` if no edge is left or if there are no classes.
         """
         if self.graph.y.is_floating_point():
             return None
@@ -124,16 +124,16 @@ class Dataset:
 
     @cached_property
     def one_way(self) -> bool:
-        """Whether there are edges between different nodes, and not one of them has its reverse."""
+        """Whether there are edges between different nodes, but none of them in both directions."""
         source, target = self.graph.edge_index[:, self.graph.edge_index[0] != self.graph.edge_index[1]]
         n = self.graph.num_nodes
         return bool(source.numel()) and not bool(torch.isin(source * n + target, target * n + source).any())
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of features, edges, their weights, labels and fixed splits.
+        """A hash of features, edges, edge weights, labels and fixed splits.
 
-        Two datasets of one fingerprint hold the same data.
+        Two datasets with the same fingerprint have the same data.
         """
         digest = hashlib.blake2b(digest_size=16)
         tensors = [self.graph.x, self.graph.edge_index, self.graph.y]
@@ -157,10 +157,10 @@ class Dataset:
         )
 
     def undirected(self) -> "Dataset":
-        """The same dataset with the reverse of every edge added, duplicates merged.
+        """The same dataset with the reverse of every edge added and duplicates merged.
 
-        The reverse gets the edge's weight. Weights of edges that are repeated in one direction add up, as they do in
-        the models; of two directions with different weights both get the mean.
+        A reverse edge has the weight of the edge. Weights of duplicate edges add up, as in the models. If the two
+        directions have different weights, both get the mean.
         """
         graph = copy(self.graph)
         if graph.edge_weight is None:
@@ -171,7 +171,7 @@ class Dataset:
         return replace(self, graph=graph)
 
     def largest_component(self) -> "Dataset":
-        """The same dataset on the nodes of the largest (weakly) connected component alone, in their old order."""
+        """The same dataset restricted to the largest (weakly) connected component; the order of nodes is kept."""
         graph = self.graph
         if graph.batch is not None:
             raise InputError(f"{self.name} is a collection of graphs: leave largest_component out")
@@ -191,13 +191,15 @@ class Dataset:
 
 
 def from_pyg(data: Data, *, name: str = "graph") -> Dataset:
-    """A :class:`Dataset` from a PyG ``Data`` with ``x``, ``edge_index`` and, if it has labels, ``y``.
+    """Create a :class:`Dataset` from a PyG ``Data`` with ``x``, ``edge_index`` and, optionally, ``y``.
 
-    ``y`` is ``[n]`` or ``[n, 1]``: integers are classes, negative where unlabelled; numbers, some of them
-    with a fraction, are the targets of a regression, NaN where unknown. ``train_mask``, ``val_mask`` and ``test_mask``,
-    ``[n]`` or ``[n, k]`` for k splits, become the fixed splits; without them splits are random. ``edge_weight``,
-    ``[edges]`` or ``[edges, 1]``, positive numbers, are the weights of the edges. Other attributes, ``edge_attr`` among
-    them, are left out: a weight that is there must be copied to ``edge_weight``.
+    - ``y`` is ``[n]`` or ``[n, 1]``. Integers are classes, and negative ones mean no label. Numbers of which some have
+      a fraction are the targets of a regression, and NaN means no target.
+    - ``train_mask``, ``val_mask`` and ``test_mask``, ``[n]`` or ``[n, k]`` for k splits, become fixed splits. Without
+      them, splits are random.
+    - ``edge_weight``, ``[edges]`` or ``[edges, 1]``, has the weights of the edges as positive numbers.
+
+    All other attributes are ignored, including ``edge_attr``: copy weights to ``edge_weight``.
     """
     return from_fields(data.to_dict(), name=name, where="the graph")
 
@@ -213,9 +215,9 @@ def from_fields(
     splits: Splits | None = None,
     metric: str | None = None,
 ) -> Dataset:
-    """A checked :class:`Dataset` from arrays or tensors by name; errors begin with ``where``.
+    """Check arrays or tensors by name and create a :class:`Dataset`. Error messages begin with ``where``.
 
-    ``class_names`` names the classes 0, 1, ... of a ``y`` that is coded so already; otherwise its values name them.
+    ``class_names`` has the names of the classes 0, 1, ... in ``y``. Without it, the values of ``y`` are the names.
     """
     x = _features(fields.get("x"), where)
     edge_index = _edges(fields.get("edge_index"), x.size(0), where)
@@ -246,10 +248,10 @@ def _array(value: Any, key: str, where: str) -> np.ndarray:
         try:
             value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
         except (TypeError, RuntimeError):
-            raise InputError(f"{where}: {key} holds {value.dtype}: store it as float32 or int64") from None
+            raise InputError(f"{where}: {key} has dtype {value.dtype}: store it as float32 or int64") from None
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUS":
         kind = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-        raise InputError(f"{where}: {key} holds {kind}, not plain numbers: store it as a numeric array")
+        raise InputError(f"{where}: {key} has {kind}, not plain numbers: store it as a numeric array")
     return value
 
 
@@ -259,7 +261,7 @@ def _features(value: Any, where: str) -> Tensor:
     x = _array(value, "x", where)
     if x.dtype.kind in "US" or x.ndim != 2 or 0 in x.shape:
         raise InputError(
-            f"{where}: x is {x.dtype} of shape {list(x.shape)}: store numbers [nodes, features], none empty"
+            f"{where}: x is {x.dtype} of shape {list(x.shape)}: store numbers [nodes, features], at least one of each"
         )
     with np.errstate(over="ignore"):
         x = np.ascontiguousarray(x, dtype=np.float32)
@@ -276,7 +278,7 @@ def _features(value: Any, where: str) -> Tensor:
 
 def _edges(value: Any, nodes: int, where: str) -> Tensor:
     if value is None:
-        raise InputError(f"{where}: there is no edge_index: add it as integers [2, edges], one column an edge")
+        raise InputError(f"{where}: there is no edge_index: add it as integers [2, edges], one column per edge")
     edges = _array(value, "edge_index", where)
     if edges.size == 0 and edges.ndim == 2 and 2 in edges.shape:
         return torch.empty(2, 0, dtype=torch.long)
@@ -297,7 +299,7 @@ def _edges(value: Any, nodes: int, where: str) -> Tensor:
 
 
 def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
-    """Positive weights ``[edges]``; ``None`` where there are none."""
+    """Positive weights ``[edges]``, or ``None`` if there are none."""
     if value is None:
         return None
     weights = _array(value, "edge_weight", where)
@@ -305,7 +307,7 @@ def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
     if weights.dtype.kind in "US" or weights.shape not in ((edges,), (edges, 1)):
         raise InputError(
             f"{where}: edge_weight is {weights.dtype} of shape {list(weights.shape)}, but there are {edges} edges: "
-            "give one number an edge, or leave it out"
+            "give one number per edge, or leave it out"
         )
     with np.errstate(over="ignore", under="ignore"):
         weights = np.ascontiguousarray(weights.reshape(edges), dtype=np.float32)
@@ -314,22 +316,22 @@ def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
         edge = int(wrong.argmax())
         source, target = edge_index[:, edge].tolist()
         raise InputError(
-            f"{where}: edge {edge}, from node {source} to {target}, has the weight {weights[edge]}, not a positive "
-            f"number of float32, {int(wrong.sum())} edges in all: drop them, or give them positive weights (of "
-            "either sign, 'dissensus simulate' reads them from an edge list, .csv)"
+            f"{where}: edge {edge}, from node {source} to {target}, has the weight {weights[edge]}, which is not a "
+            f"positive float32 number ({int(wrong.sum())} such edges in all): drop them, or give them positive weights "
+            "(only 'dissensus simulate' accepts negative weights, from an edge list, .csv)"
         )
     return torch.from_numpy(_owned(weights))
 
 
 def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]]:
-    """Labels coded 0, 1, ... in their sorted order (-1: none) and their names; or numbers (NaN: none) without names."""
+    """Classes 0, 1, ... in sorted order (-1 for none) with their names, or numbers (NaN for none) without names."""
     if value is None:
         return torch.full((nodes,), -1), ()
     y = _array(value, "y", where)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (nodes,):
-        raise InputError(f"{where}: y has shape {list(y.shape)}, but x has {nodes} rows: give one label a node")
+        raise InputError(f"{where}: y has shape {list(y.shape)}, but x has {nodes} rows: give one label per node")
     if y.dtype.kind in "US":
         try:
             text = y.astype(np.str_)
@@ -341,9 +343,11 @@ def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]
             numbers = np.ascontiguousarray(y, dtype=np.float32)
         if np.isinf(numbers).any():
             row = int(np.isinf(numbers).argmax())
-            raise InputError(f"{where}: y[{row}] is {y[row]}, too large for float32: give a number, or NaN for none")
+            raise InputError(
+                f"{where}: y[{row}] is {y[row]}, which is too large for float32: give a smaller number, or NaN"
+            )
         y = np.where(np.isnan(y), -1, y)
-        # Classes become floating-point where NaN marks the unknown ones.
+        # Classes are floating-point numbers if NaN marks unknown ones.
         if (y != np.floor(y)).any() or (np.abs(y) > 2**53).any():
             return torch.from_numpy(_owned(numbers)), ()
     if y.dtype.kind == "u":
@@ -357,9 +361,9 @@ def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]
 
 
 def code_labels(labels: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
-    """Text labels coded 0, 1, ... in sorted order and their names; an empty text is no label (-1).
+    """Turn text labels into classes 0, 1, ... in sorted order, with their names. An empty text means no label (-1).
 
-    If all of them are whole numbers they sort as such, and negative ones are no label.
+    If all labels are integers, they are sorted as numbers, and negative ones mean no label.
 
     >>> code_labels(["10", "", "9"])
     (tensor([ 1, -1,  0]), ('9', '10'))
@@ -379,7 +383,7 @@ def code_labels(labels: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
 
 
 def _whole(text: str) -> int | None:
-    """``text`` as a whole number, also if a program wrote it as ``3.0``."""
+    """``text`` as an integer, also if it is written as ``3.0``, or None."""
     digits = text.removesuffix(".0")
     unsigned = digits.removeprefix("-")
     return int(digits) if unsigned.isascii() and unsigned.isdigit() and len(unsigned) < 19 else None
@@ -417,10 +421,10 @@ def _mask(value: Any, key: str, nodes: int, where: str) -> np.ndarray:
             "give booleans [nodes] or [nodes, splits]"
         )
     if not np.isin(mask, (0, 1)).all():
-        raise InputError(f"{where}: {key} holds other values than 0 and 1: give booleans, not node numbers")
+        raise InputError(f"{where}: {key} has other values than 0 and 1: give booleans, not node indices")
     return _owned(np.ascontiguousarray(mask, dtype=np.bool_))
 
 
 def _owned(array: np.ndarray) -> np.ndarray:
-    """``array``, or a copy where it cannot be written to, which a tensor must be."""
+    """``array``, or a copy if it is read-only, which tensors cannot be."""
     return array if array.flags.writeable else array.copy()

@@ -1,4 +1,4 @@
-"""Two real graphs that need no file from outside."""
+"""Two real graphs that are part of the package."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ NEIGHBOURS = 8
 
 
 def digits() -> Dataset:
-    """Handwritten digits: 1797 images of 8 x 8 pixels in ten classes, each joined to its 8 nearest images.
+    """Handwritten digits: 1797 images of 8 x 8 pixels in ten classes, each connected to its 8 nearest images.
 
     The images are the test part of "Optical Recognition of Handwritten Digits" (E. Alpaydin and C. Kaynak, UCI Machine
-    Learning Repository, 1998, CC BY 4.0), as scikit-learn's ``load_digits`` has them. Features are the pixels' grey
-    levels divided by 16. Two images are joined, both ways, if either is among the 8 nearest of the other by Euclidean
-    distance; of equally near ones the earlier wins, so the graph is the same everywhere.
+    Learning Repository, 1998, CC BY 4.0), as in scikit-learn's ``load_digits``. Features are grey levels divided by 16.
+    Two images are connected in both directions if one is among the 8 nearest of the other by Euclidean distance. Ties
+    go to the image with the lower index, so the graph is the same on every machine.
     """
     with np.load(Path(__file__).with_name("digits.npz"), allow_pickle=False) as archive:
         images, labels = torch.from_numpy(archive["images"]), torch.from_numpy(archive["labels"])
@@ -31,7 +31,7 @@ def digits() -> Dataset:
 def nearest(points: Tensor, k: int) -> Tensor:
     """The symmetrised k-nearest-neighbour graph of integer ``points`` ``[n, d]`` as ``edge_index`` ``[2, edges]``.
 
-    The squared distance ``|p|^2 + |q|^2 - 2 p.q`` of integers is exact, and ties go to the lower index.
+    Squared distances ``|p|^2 + |q|^2 - 2 p.q`` of integers are exact, and ties go to the lower index.
     """
     n = len(points)
     norms = points.square().sum(1)
@@ -48,6 +48,6 @@ def karate() -> Dataset:
     from torch_geometric.datasets import KarateClub
 
     graph = KarateClub()[0]
-    # PyG marks four training nodes and no others, which is no split.
+    # PyG only marks four training nodes, which is not a split.
     del graph.train_mask
     return from_pyg(graph, name="karate")

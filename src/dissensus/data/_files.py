@@ -1,4 +1,4 @@
-"""The user's own graph from a file: nothing in it is ever executed, and whatever is wrong in it is an InputError."""
+"""Graphs from files. Nothing in a file is ever executed, and any defect in it is an InputError."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _LAYOUT = (
 
 
 def read(path: Path) -> Dataset:
-    """Read ``.npz``, PyG's ``.pt`` or ``edges.csv`` + ``nodes.csv`` (either file, or their folder)."""
+    """Read an ``.npz``, a PyG ``.pt``, or ``edges.csv`` and ``nodes.csv`` (given one of them or their folder)."""
     readers: dict[str, Callable[[Path], Dataset]] = {".npz": read_npz, ".pt": read_pt, ".pth": read_pt}
     if not path.exists():
         raise InputError(f"{path} does not exist: check the path")
@@ -29,24 +29,24 @@ def read(path: Path) -> Dataset:
         return read_csv(*find_pair(path))
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path}: unknown kind of file: give .npz, .pt, or a folder with edges.csv and nodes.csv")
+        raise InputError(f"{path}: unknown file type: give .npz, .pt, or a folder with edges.csv and nodes.csv")
     return reader(path)
 
 
 def read_npz(path: Path) -> Dataset:
-    """A NumPy archive with ``x`` and ``edge_index``, and optionally ``y``, ``edge_weight`` and the three masks.
+    """Read a NumPy archive with ``x`` and ``edge_index``, and optionally ``y``, ``edge_weight`` and the three masks.
 
-    In place of ``edge_index`` it may hold the adjacency matrix in scipy's CSR parts, ``indptr`` and ``indices`` and, if
-    it has weights or zeros, ``data``: entry (i, j) is the weight of the edge from i to j; zeros are no edges, and where
-    all others are 1 edges have no weights. The layout of the gnn-benchmark files is read too: the adjacency matrix with
-    the prefix ``adj_``, sparse features with the prefix ``attr_``, and ``labels``.
+    Instead of ``edge_index`` it may have the adjacency matrix in SciPy's CSR format: ``indptr``, ``indices`` and,
+    optionally, ``data``. Entry (i, j) is the weight of the edge from i to j. Zeros are not edges, and if all other
+    entries are 1, edges have no weights. The layout of the gnn-benchmark files is also supported: the adjacency matrix
+    with the prefix ``adj_``, sparse features with the prefix ``attr_``, and ``labels``.
     """
     try:
-        # Opened here, because np.load leaves a damaged archive open.
+        # Opened here, because np.load does not close a damaged archive.
         with path.open("rb") as stream:
             archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} holds a single array, not an archive: save it with numpy.savez({_LAYOUT})")
+                raise InputError(f"{path} has a single array and is not an archive: use numpy.savez({_LAYOUT})")
             wanted = ("x", "edge_index", "edge_weight", "y", "labels", *MASKS)
             csr = [f"{p}{part}" for p in ("", "adj_", "attr_") for part in ("indptr", "indices", "data", "shape")]
             found = {key: archive[key] for key in (*wanted, *csr) if key in archive.files}
@@ -69,11 +69,11 @@ def _from_arrays(path: Path, found: dict[str, Any]) -> Dataset:
         if f"{prefix}indptr" in found:
             if "edge_weight" in found:
                 raise InputError(
-                    f"{path}: there is edge_weight beside a CSR matrix: store the weights as its {prefix}data instead"
+                    f"{path}: there are both edge_weight and a CSR matrix: store the weights as {prefix}data instead"
                 )
             row, col, values = _coordinates(found, prefix, path)
             found["edge_index"] = np.stack([row, col])
-            # Such files hold ones for edges without weights.
+            # Files have ones for edges without weights.
             if (values != 1).any():
                 found["edge_weight"] = values
     if "x" not in found and "attr_indptr" in found:
@@ -88,7 +88,7 @@ def _coordinates(found: Mapping[str, Any], prefix: str, path: Path) -> tuple[np.
     if indices is None:
         raise InputError(f"{path}: there is {prefix}indptr but no {prefix}indices: save both parts of the CSR matrix")
     if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indptr, indices)):
-        raise InputError(f"{path}: {prefix}indptr and {prefix}indices must be 1-D integers, as scipy's CSR has them")
+        raise InputError(f"{path}: {prefix}indptr and {prefix}indices must be 1-D integers, as in SciPy's CSR format")
     counts = np.diff(indptr.astype(np.int64))
     if not len(indptr) or indptr[0] != 0 or (counts < 0).any() or indptr[-1] != len(indices):
         raise InputError(f"{path}: {prefix}indptr does not run from 0 to len({prefix}indices): save a valid CSR matrix")
@@ -112,7 +112,7 @@ def _dense(found: Mapping[str, Any], path: Path) -> np.ndarray:
     ):
         raise InputError(f"{path}: attr_shape must be [nodes, features] and agree with attr_indptr")
     if len(col) and (col.min() < 0 or col.max() >= shape[1]):
-        raise InputError(f"{path}: attr_indices reach outside the {shape[1]} columns of attr_shape")
+        raise InputError(f"{path}: attr_indices exceed the {shape[1]} columns of attr_shape: correct attr_shape")
     try:
         x = np.zeros((int(shape[0]), int(shape[1])), dtype=np.float32)
     except (MemoryError, ValueError) as error:
@@ -123,10 +123,10 @@ def _dense(found: Mapping[str, Any], path: Path) -> np.ndarray:
 
 
 def read_pt(path: Path) -> Dataset:
-    """A PyG ``Data`` written by ``torch.save``, a dictionary of its tensors, or a one-graph ``processed/data.pt``.
+    """Read a PyG ``Data`` saved by ``torch.save``, a dictionary of its tensors, or a one-graph ``processed/data.pt``.
 
-    Read with ``weights_only=True`` and PyG's own storage classes as the only ones allowed beside tensors and plain
-    containers, so that a file cannot run code.
+    The file is read with ``weights_only=True``, and besides tensors and plain containers only PyG's storage classes are
+    allowed, so that a file cannot run code.
     """
     torch.serialization.add_safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage])
     try:
@@ -134,10 +134,10 @@ def read_pt(path: Path) -> Dataset:
     except pickle.UnpicklingError as error:
         reason = str(error).partition("WeightsUnpickler error:")[2].strip().partition("Please use")[0].strip()
         raise InputError(
-            f"{path} holds more than a PyG graph and was not loaded, as it could run code ({reason or 'bad pickle'}): "
-            "save Data(x=..., edge_index=..., y=...) with torch.save"
+            f"{path} has more than a PyG graph and was not loaded, because it could run code "
+            f"({reason or 'bad pickle'}): save Data(x=..., edge_index=..., y=...) with torch.save"
         ) from error
-    # A damaged file can fail anywhere between the zip reader and the tensors' rebuilding.
+    # A damaged file can fail anywhere between reading the zip file and rebuilding tensors.
     except Exception as error:
         raise InputError(
             f"{path} is not a readable .pt file ({type(error).__name__}: {error}): save it again"
@@ -145,13 +145,13 @@ def read_pt(path: Path) -> Dataset:
     if isinstance(content, tuple) and len(content) == 3:
         content, slices, _ = content
         if slices is not None:
-            raise InputError(f"{path} holds several graphs: save one with torch.save(dataset[0], ...)")
+            raise InputError(f"{path} has several graphs: save one with torch.save(dataset[0], ...)")
     if isinstance(content, Data):
         try:
             content = content.to_dict()
-        # Unpickling does not run Data's constructor, so its parts may be anything.
+        # Unpickling does not run the constructor of Data, so its attributes may be anything.
         except Exception as error:
-            raise InputError(f"{path} holds a broken Data ({type(error).__name__}: {error}): save it again") from error
+            raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path} holds {type(content).__name__}, not a graph: save a Data or a dictionary of tensors")
+        raise InputError(f"{path} has a {type(content).__name__}, not a graph: save a Data or a dictionary of tensors")
     return from_fields(content, name=path.stem, where=str(path))

@@ -1,4 +1,4 @@
-"""From a name or a path to a dataset."""
+"""Load a dataset by name or from a file."""
 
 import inspect
 from collections.abc import Callable
@@ -42,23 +42,25 @@ def load(
     protocol: str | None = None,
     **options: Any,
 ) -> Dataset:
-    """Load a dataset by name (:func:`names`), or the user's own graph from a file.
+    """Load a dataset by name (see :func:`names`), or your own graph from a file.
 
-    A path is an ``.npz``, a PyG ``.pt``, or a folder with ``edges.csv`` and ``nodes.csv``; edges have weights where the
-    file has ``edge_weight``, or a column ``weight`` in ``edges.csv``. A name that is also a file's is taken as the
-    name, so write ``./cora`` for the file. Raw files in the folder ``DISSENSUS_DATA`` are read, never written to;
-    others are downloaded. Processed files go to ``DISSENSUS_CACHE``, or the user's cache directory.
+    A file is an ``.npz``, a PyG ``.pt``, or a folder with ``edges.csv`` and ``nodes.csv``. Edges are weighted if the
+    file has ``edge_weight``, or a column ``weight`` in ``edges.csv``. Dataset names take precedence over files: write
+    ``./cora`` to load a file of that name.
+
+    Raw files in the folder ``DISSENSUS_DATA`` are read and never changed; others are downloaded. Processed files are
+    cached in ``DISSENSUS_CACHE``, by default the user's cache directory.
 
     Args:
-        name_or_path: A dataset's name, or a path.
-        largest_component: Keep the largest connected component alone; otherwise the full graph.
-        undirected: Add the reverse of every edge. ``None``: edges as the dataset gives them, except for ogbn-arxiv,
-            whose protocol makes them undirected.
-        labels_per_class: Number of training nodes in each class, in place of the protocol's.
-        missing_features: Share of the nodes outside the training set whose features are set to zero; 1 takes all.
+        name_or_path: Name of a dataset, or a path.
+        largest_component: Keep only the largest connected component instead of the full graph.
+        undirected: Add the reverse of every edge. ``None`` keeps the edges as they are, except for ogbn-arxiv, whose
+            protocol makes them undirected.
+        labels_per_class: Number of training nodes per class, instead of that of the protocol.
+        missing_features: Share of the nodes outside the training set whose features are set to zero, from 0 to 1.
         protocol: ``"tunedgnn"`` for the splits of "Classic GNNs are Strong Baselines" on Cora, Citeseer, Pubmed,
-            Coauthor CS, Computers and Photo, in place of the dataset's own.
-        options: Those of a generated dataset, such as ``homophily`` of ``csbm``; others have none.
+            Coauthor CS, Computers and Photo, instead of the dataset's own.
+        options: Options of a generated dataset, such as ``homophily`` of ``csbm``.
 
     >>> load("karate").split(1).train_mask.sum()
     tensor(8)
@@ -98,8 +100,8 @@ def _with_protocol(dataset: Dataset, entry: Entry | None, protocol: str) -> Data
     path = None if folder is None else folder / "tunedgnn" / TUNED_FILES[entry.name]
     if path is None or not path.is_file():
         raise InputError(
-            f"the tunedgnn split of {entry.name} is a file: place {TUNED_FILES[entry.name]} in tunedgnn below the "
-            "folder that DISSENSUS_DATA names"
+            f"the tunedgnn split of {entry.name} is a file: put {TUNED_FILES[entry.name]} in the folder tunedgnn below "
+            "DISSENSUS_DATA"
         )
     masks = torch.zeros(3, dataset.graph.num_nodes, 1, dtype=torch.bool)
     with np.load(path, allow_pickle=False) as archive:
@@ -109,7 +111,7 @@ def _with_protocol(dataset: Dataset, entry: Entry | None, protocol: str) -> Data
 
 
 def _path(name: str | PathLike[str]) -> Path:
-    """``name`` as a path, or the error for an unknown name if it does not look like one."""
+    """``name`` as a path. Raises the error for an unknown dataset if it does not look like a path."""
     path = Path(name).expanduser()
     if isinstance(name, str) and not path.suffix and len(path.parts) < 2 and not path.exists():
         raise InputError(f"{unknown('dataset', name, names())}; or give a path: .npz, .pt, folder of CSV tables")

@@ -1,4 +1,4 @@
-"""Generated tasks whose answers depend on distant nodes: distances in collections of graphs, and transfer on rings."""
+"""Generated tasks that depend on distant nodes: distances in collections of graphs, and transfer on rings."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ def _line(random: np.random.Generator, n: int) -> Edges:
 
 
 def _grid(random: np.random.Generator, n: int) -> Edges:
-    # As square as n allows, the last row cut off.
+    # As square as possible; the last row may be incomplete.
     width = max(2, round(np.sqrt(n)))
     node = np.arange(n)
     right, below = node[(node % width < width - 1) & (node + 1 < n)], node[node + width < n]
@@ -30,12 +30,12 @@ def _grid(random: np.random.Generator, n: int) -> Edges:
 
 
 def _tree(random: np.random.Generator, n: int) -> Edges:
-    # A random recursive tree: every node hangs on an earlier one.
+    # A random recursive tree: every node is connected to a random earlier one.
     return np.stack([(random.random(n - 1) * np.arange(1, n)).astype(np.int64), np.arange(1, n)], axis=1)
 
 
 def _barabasi_albert(random: np.random.Generator, n: int) -> Edges:
-    # Every node joins two earlier ones, drawn in proportion to their degrees.
+    # Every node is connected to two earlier ones, drawn with probabilities proportional to their degrees.
     ends, edges = [0, 1], [(0, 1)]
     for new in range(2, n):
         chosen = {ends[random.integers(len(ends))] for _ in range(2)}
@@ -45,7 +45,7 @@ def _barabasi_albert(random: np.random.Generator, n: int) -> Edges:
 
 
 def _caveman(random: np.random.Generator, n: int) -> Edges:
-    # Cliques of five in a chain.
+    # A chain of cliques of five nodes.
     node = np.arange(n)
     i, j = np.nonzero(np.triu(node[:, None] // 5 == node[None, :] // 5, 1))
     links = np.stack([np.arange(4, n - 1, 5), np.arange(5, n, 5)], axis=1)
@@ -53,7 +53,7 @@ def _caveman(random: np.random.Generator, n: int) -> Edges:
 
 
 def _erdos_renyi(random: np.random.Generator, n: int) -> Edges:
-    # Mean degree 3; the components are joined by a chain of one edge each.
+    # Mean degree 3. A chain of single edges connects the components.
     i, j = np.nonzero(np.triu(random.random((n, n)) < 3.0 / (n - 1), 1))
     count, component = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False)
     heads = np.array([random.choice(np.flatnonzero(component == c)) for c in range(count)], dtype=np.int64)
@@ -71,16 +71,17 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int], Edges]] = {
 
 
 def shortest_path(*, family: str = "all", graphs: int = 240, nodes: int = 40, seed: int = 0) -> Dataset:
-    """Single-source shortest paths: at every node, the number of hops from the one marked node of its graph.
+    """Single-source shortest paths: predict each node's distance in hops from the one marked node of its graph.
 
-    Features are the mark of the source and a constant, ``x [n, 2]``; the target is ``y [n]``, in hops (MAE).
+    Features ``x [n, 2]`` are the mark of the source and a constant. The targets are ``y [n]``; the metric is the mean
+    absolute error.
 
     Args:
-        family: One of ``line``, ``grid``, ``tree``, ``barabasi-albert``, ``caveman``, ``erdos-renyi``; ``all`` takes
-            them in turn.
-        graphs: Number of graphs, of which 60% train, 20% validate and 20% test.
-        nodes: Largest number of nodes of a graph; sizes are uniform from half of it.
-        seed: Seeds graphs and sources.
+        family: ``line``, ``grid``, ``tree``, ``barabasi-albert``, ``caveman`` or ``erdos-renyi``, or ``all`` to
+            alternate between them.
+        graphs: Number of graphs: 60% for training, 20% for validation and 20% for testing.
+        nodes: Maximum number of nodes of a graph. Sizes are uniform between half of it and this number.
+        seed: Random seed for graphs and sources.
     """
 
     def task(random: np.random.Generator, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,19 +94,19 @@ def shortest_path(*, family: str = "all", graphs: int = 240, nodes: int = 40, se
 
 
 def eccentricity(*, family: str = "all", graphs: int = 240, nodes: int = 40, seed: int = 0) -> Dataset:
-    """Eccentricity: at every node, the distance to the node furthest from it.
+    """Eccentricity: predict each node's distance in hops to the farthest node of its graph.
 
-    Features are a constant and the degree, ``x [n, 2]``; the target is ``y [n]``, in hops (MAE). The arguments are
-    those of :func:`shortest_path`.
+    Features ``x [n, 2]`` are a constant and the degree. The targets are ``y [n]``; the metric is the mean absolute
+    error. The arguments are those of :func:`shortest_path`.
     """
     return _collection("eccentricity", family, graphs, nodes, seed, lambda random, d: (_degrees(d), d.max(1)))
 
 
 def diameter(*, family: str = "all", graphs: int = 240, nodes: int = 40, seed: int = 0) -> Dataset:
-    """Diameter: for every graph, the largest distance between two of its nodes.
+    """Diameter: predict each graph's largest distance between two nodes, in hops.
 
-    Features are a constant and the degree, ``x [n, 2]``; the target is ``y [graphs]``, in hops (MAE). The arguments are
-    those of :func:`shortest_path`.
+    Features ``x [n, 2]`` are a constant and the degree. The targets are ``y [graphs]``; the metric is the mean absolute
+    error. The arguments are those of :func:`shortest_path`.
     """
     return _collection(
         "diameter", family, graphs, nodes, seed, lambda random, d: (_degrees(d), d.max(keepdims=True)[0])
@@ -113,17 +114,17 @@ def diameter(*, family: str = "all", graphs: int = 240, nodes: int = 40, seed: i
 
 
 def ring_transfer(*, distance: int = 10, classes: int = 5, graphs: int = 300, seed: int = 0) -> Dataset:
-    """Transfer on rings: the node opposite the one marked node names the class that is written there.
+    """Transfer on rings: predict at the target node the class that is given at the opposite node of a ring.
 
-    A ring has ``2 distance`` nodes, so the answer is ``distance`` hops away. Features ``x [n, classes + 2]`` are the
-    class at the source (one-hot, zero elsewhere), the mark of the source and that of the target; the label is the class
-    at the target node, -1 elsewhere.
+    A ring has ``2 * distance`` nodes, so the class is ``distance`` hops away. Features ``x [n, classes + 2]`` are the
+    one-hot class at the source (zero elsewhere), the mark of the source and the mark of the target. The label is the
+    class at the target and -1 elsewhere.
 
     Args:
-        distance: Hops from source to target, at least 2.
+        distance: Number of hops from source to target, at least 2.
         classes: Number of classes.
-        graphs: Number of rings, of which 60% train, 20% validate and 20% test.
-        seed: Seeds the classes.
+        graphs: Number of rings: 60% for training, 20% for validation and 20% for testing.
+        seed: Random seed for the classes.
     """
     _at_least("ring-transfer", distance=(distance, 2), classes=(classes, 2), graphs=(graphs, 5), seed=(seed, 0))
     n = 2 * distance
@@ -153,7 +154,7 @@ def _collection(
     seed: int,
     task: Callable[[np.random.Generator, np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> Dataset:
-    """Graphs side by side; ``task`` makes features [n, k] and targets ([n] or [1]) from a graph's distances [n, n]."""
+    """A collection of graphs. ``task`` turns the distances [n, n] in a graph into features [n, k] and targets."""
     one_of("family", family, ("all", *FAMILIES))
     _at_least(name, graphs=(graphs, 5), nodes=(nodes, 12), seed=(seed, 0))
     random = np.random.default_rng(seed)
@@ -196,4 +197,4 @@ def _degrees(distance: np.ndarray) -> np.ndarray:
 def _at_least(name: str, **values: tuple[int, int]) -> None:
     for key, (value, least) in values.items():
         if not isinstance(value, int) or value < least:
-            raise InputError(f"{name}: {key} is {value!r}: give a whole number of at least {least}")
+            raise InputError(f"{name}: {key} is {value!r}: give an integer of at least {least}")

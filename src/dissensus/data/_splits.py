@@ -1,4 +1,4 @@
-"""Which nodes train, validate and test: seeded random splits, and splits that a dataset brings along."""
+"""Splits into training, validation and test nodes: seeded random splits, and splits that come with a dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ class Splits(Protocol):
 
     @property
     def protocol(self) -> str:
-        """The protocol in words."""
+        """Description of the protocol."""
 
     @property
     def defaults(self) -> tuple[int, ...]:
-        """The seeds to use when the caller names none."""
+        """The seeds used by default."""
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
-        """Boolean masks ``[n]`` of the training, validation and test nodes, disjoint and none of them empty."""
+        """Boolean masks ``[n]`` of training, validation and test nodes, which are disjoint and not empty."""
 
     def with_labels(self, per_class: int) -> Self:
         """The same family with ``per_class`` training nodes in each class."""
@@ -38,9 +38,9 @@ class Splits(Protocol):
 class BenchmarkSplits:
     """The random protocol of the homophilic benchmarks.
 
-    ``RandomState(seed)`` draws ``development`` nodes without replacement; a fresh ``RandomState(seed)`` draws
-    ``per_class`` (20) of them from each class, class by class, for training. The other development nodes validate, all
-    the rest test.
+    ``RandomState(seed)`` draws ``development`` nodes without replacement. From these, a new ``RandomState(seed)`` draws
+    ``per_class`` (20) training nodes of each class, class by class. The other development nodes are for validation, and
+    all remaining nodes for testing.
     """
 
     development: int = DEVELOPMENT
@@ -66,8 +66,8 @@ class BenchmarkSplits:
             members = development[labels[development] == label]
             if len(members) < self.per_class:
                 raise InputError(
-                    f"split {seed} has only {len(members)} development nodes of class {name!r}, of {self.per_class} "
-                    "needed for training: take another split seed, or fewer labels a class"
+                    f"split {seed} has only {len(members)} development nodes of class {name!r}, but training needs "
+                    f"{self.per_class}: use another split seed, or fewer labels per class"
                 )
             train.append(random.choice(members, self.per_class, replace=False))
         return _masks(np.arange(len(labels)), development, np.concatenate(train), len(labels))
@@ -75,12 +75,13 @@ class BenchmarkSplits:
 
 @dataclass(frozen=True)
 class ScaledSplits:
-    """The random protocol for any other graph: the benchmarks' one, scaled to the labelled nodes and to rare classes.
+    """The random protocol for all other graphs: that of the benchmarks, scaled to the number of labelled nodes.
 
-    Of the L labelled nodes in C classes, a share ``f = min(1/2, max(1500, 40 C) / L)`` is for development.
-    ``RandomState(seed)`` draws ``ceil(f m)``, at least 2, of a class's m nodes; a fresh ``RandomState(seed)`` draws 20
-    of those (``per_class``), or half of them if that is fewer, for training. The other development nodes validate, the
-    other labelled nodes test. Every class of at least 3 labelled nodes is thus in all three masks.
+    With L labelled nodes in C classes, a share ``f = min(1/2, max(1500, 40 C) / L)`` of them is the development set:
+    ``RandomState(seed)`` draws ``ceil(f m)``, but at least 2, of the m nodes of each class. From these, a new
+    ``RandomState(seed)`` draws ``per_class`` (20) training nodes, or half of them if that is fewer. The other
+    development nodes are for validation, and the remaining labelled nodes for testing. So every class with at least 3
+    labelled nodes is in all three masks.
     """
 
     per_class: int = PER_CLASS
@@ -101,7 +102,7 @@ class ScaledSplits:
         labelled = np.flatnonzero(labels >= 0)
         if not len(labelled):
             raise InputError(
-                "the graph has no labels, so it cannot be split: give it labels, or use it to predict only"
+                "the graph has no labels, so it cannot be split: add labels, or use the graph for prediction only"
             )
         share = min(0.5, max(DEVELOPMENT, 2 * PER_CLASS * len(class_names)) / len(labelled))
         random = _random(seed)
@@ -110,8 +111,8 @@ class ScaledSplits:
             members = np.flatnonzero(labels == label)
             if len(members) < 3:
                 raise InputError(
-                    f"class {name!r} has only {len(members)} labelled nodes, a random split needs 3: label more nodes, "
-                    "drop or merge the class, or give train_mask, val_mask and test_mask"
+                    f"class {name!r} has only {len(members)} labelled nodes, but a random split needs 3: label more "
+                    "nodes, drop or merge the class, or give train_mask, val_mask and test_mask"
                 )
             development.append(random.choice(members, max(2, int(np.ceil(share * len(members)))), replace=False))
         random = _random(seed)
@@ -121,7 +122,7 @@ class ScaledSplits:
 
 @dataclass(frozen=True, eq=False)
 class FixedSplits:
-    """Splits that came with the data: boolean masks ``[n, k]``, column ``seed`` being split ``seed``."""
+    """Splits that come with the data: boolean masks ``[n, k]``, whose column ``seed`` is split ``seed``."""
 
     train: Tensor
     val: Tensor
@@ -134,7 +135,7 @@ class FixedSplits:
         return tuple(range(self.train.size(1)))
 
     def with_labels(self, per_class: int) -> "FixedSplits":
-        """Of each class's training nodes ``per_class``, drawn by ``RandomState(seed)``; the others have no part."""
+        """Keep ``per_class`` training nodes of each class, drawn by ``RandomState(seed)``; the others are not used."""
         return replace(self, per_class=per_class, protocol=f"{self.protocol}, {per_class} labels per class")
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
@@ -155,7 +156,7 @@ class FixedSplits:
         return train, chosen[1], chosen[2]
 
     def subset(self, keep: Tensor) -> "FixedSplits":
-        """The same splits on the nodes ``keep`` (indices) alone."""
+        """The same splits, restricted to the nodes with the indices ``keep``."""
         return replace(self, train=self.train[keep], val=self.val[keep], test=self.test[keep])
 
 
@@ -163,8 +164,8 @@ class FixedSplits:
 class TunedSplits:
     """The random protocol of "Classic GNNs are Strong Baselines" (Luo et al. 2024) on Cora, Citeseer and Pubmed.
 
-    ``RandomState(seed)`` draws 20 nodes of each class, class by class, for training; of the others, in random order,
-    the first 500 validate and the next 1000 test.
+    ``RandomState(seed)`` draws 20 training nodes of each class, class by class. Of the others, in random order, the
+    first 500 are for validation and the next 1000 for testing.
     """
 
     per_class: int = PER_CLASS
@@ -197,9 +198,9 @@ class TunedSplits:
 
 @dataclass(frozen=True, eq=False)
 class GraphSplits:
-    """Whole graphs of a collection, in random order: 60% of them train, 20% validate, 20% test.
+    """Random splits of the graphs of a collection: 60% for training, 20% for validation and 20% for testing.
 
-    ``graph`` names the graph of each target, [targets]; ``counted`` the targets that have a part, [targets].
+    ``graph`` [targets] is the index of each target's graph, and ``counted`` [targets] is True for targets in use.
     """
 
     graph: Tensor
@@ -216,27 +217,27 @@ class GraphSplits:
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         count = int(self.graph.max()) + 1
         if count < 5:
-            raise InputError(f"a random split needs 5 targets, and there are {count}: give more, or the three masks")
+            raise InputError(f"a random split needs 5 targets, but there are {count}: give more, or the three masks")
         place = torch.empty(count, dtype=torch.long)
         place[torch.from_numpy(_random(seed).permutation(count))] = torch.arange(count)
         share = place[self.graph] / count
         return share.lt(0.6) & self.counted, share.ge(0.6) & share.lt(0.8) & self.counted, share.ge(0.8) & self.counted
 
     def subset(self, keep: Tensor) -> "GraphSplits":
-        """The same splits on the targets ``keep`` (indices) alone."""
+        """The same splits, restricted to the targets with the indices ``keep``."""
         return replace(self, graph=self.graph[keep], counted=self.counted[keep])
 
 
 def node_splits(y: Tensor) -> GraphSplits:
-    """The random protocol of a regression on nodes: 60% of those with a target train, 20% validate, 20% test."""
+    """Random splits of a node regression: 60% of the targets for training, 20% for validation, 20% for testing."""
     known = ~y.isnan()
     return GraphSplits(torch.where(known, known.cumsum(0) - 1, 0), known, "random 60/20/20 of the nodes with a target")
 
 
 def _random(seed: int) -> np.random.RandomState:
-    """The legacy generator, because the published splits were drawn with it and its stream is frozen."""
+    """NumPy's legacy generator, with which the published splits were drawn and whose stream never changes."""
     if not 0 <= seed < 2**32:
-        raise InputError(f"split seed {seed} is out of range: choose one from 0 to {2**32 - 1}")
+        raise InputError(f"split seed {seed} is out of range: give a seed from 0 to {2**32 - 1}")
     return np.random.RandomState(seed)
 
 

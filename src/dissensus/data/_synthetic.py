@@ -1,4 +1,4 @@
-"""Graphs drawn at random with a known structure."""
+"""Random graphs with a known structure."""
 
 import math
 from collections.abc import Callable
@@ -24,20 +24,21 @@ def csbm(
     noise: float = 1.0,
     seed: int = 0,
 ) -> Dataset:
-    """A contextual stochastic block model with exactly the homophily and mean degree asked for.
+    """A contextual stochastic block model with exactly the given homophily and mean degree.
 
-    Classes are of equal size. Of the ``nodes * degree / 2`` undirected edges, a share ``homophily`` joins two nodes of
-    one class, drawn uniformly, the others two nodes of different classes. Features are ``x_i = m_{y_i} + noise z_i``
-    with a random unit vector ``m_c`` for each class and standard normal ``z_i``. A million nodes take seconds.
+    All classes have the same size. There are ``nodes * degree / 2`` undirected edges. A share ``homophily`` of them
+    connects random nodes of the same class, and the others connect random nodes of different classes. Features are
+    ``x_i = m_{y_i} + noise z_i`` with a random unit vector ``m_c`` for each class and standard normal ``z_i``. A
+    million nodes take seconds.
 
     Args:
         nodes: Number of nodes n.
         classes: Number of classes, at least 1.
-        features: Length of the feature vectors.
-        homophily: Share of edges within a class, from 0 to 1; ``1 / classes`` is a graph that tells nothing.
+        features: Number of features.
+        homophily: Share of edges within a class, from 0 to 1. With ``1 / classes`` edges carry no information.
         degree: Mean number of neighbours.
-        noise: Standard deviation of each feature around its class's mean.
-        seed: Seeds labels, edges and features.
+        noise: Standard deviation of each feature around the mean of its class.
+        seed: Random seed for labels, edges and features.
     """
     for name, value, least in (
         ("nodes", nodes, 2),
@@ -46,9 +47,9 @@ def csbm(
         ("seed", seed, 0),
     ):
         if not isinstance(value, int) or value < least:
-            raise InputError(f"csbm: {name} is {value!r}: give a whole number of at least {least}")
+            raise InputError(f"csbm: {name} is {value!r}: give an integer of at least {least}")
     if classes > nodes:
-        raise InputError(f"csbm: {classes} classes for {nodes} nodes: give at least one node a class")
+        raise InputError(f"csbm: {classes} classes for {nodes} nodes: give at least one node per class")
     for name, number, most in (("homophily", homophily, 1.0), ("degree", degree, math.inf), ("noise", noise, math.inf)):
         if not isinstance(number, (int, float)) or not 0 <= number <= most or math.isinf(number):
             raise InputError(
@@ -62,15 +63,15 @@ def csbm(
 
 
 def arxiv_synthetic(*, seed: int = 0) -> Dataset:
-    """NOT real data: a generated graph of ogbn-arxiv's sizes, to measure speed and memory without a network.
+    """NOT real data: a generated graph of the size of ogbn-arxiv, to measure speed and memory without a download.
 
-    169,343 nodes, 1,166,243 undirected edges (each stored both ways), 128 features, 40 classes and a split of
-    90,941 / 29,799 / 48,603 nodes, as in ogbn-arxiv. The edges are drawn as in :func:`csbm`, homophily 0.65, but with
-    node i an end in proportion to ``(r_i + 10)^(-2/3)`` for a random ranking r: degrees follow a power law of exponent
-    2.5. Accuracies on it say nothing about arXiv.
+    It has 169,343 nodes, 1,166,243 undirected edges (stored in both directions), 128 features, 40 classes and a split
+    of 90,941 / 29,799 / 48,603 nodes, as in ogbn-arxiv. Edges are drawn as in :func:`csbm` with homophily 0.65, but the
+    probability of node i is proportional to ``(r_i + 10)^(-2/3)`` for a random ranking r, so that degrees follow a
+    power law with exponent 2.5. Accuracies on this graph say nothing about arXiv.
     """
     if not isinstance(seed, int) or seed < 0:
-        raise InputError(f"arxiv-synthetic: seed is {seed!r}: give a whole number of at least 0")
+        raise InputError(f"arxiv-synthetic: seed is {seed!r}: give an integer of at least 0")
     random = np.random.default_rng(seed)
     weights = (random.permutation(ARXIV_NODES) + 10.0) ** (-2 / 3)
     y, x, edge_index = _blocks(
@@ -97,9 +98,9 @@ def _blocks(
     noise: float,
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``y [n]``, ``x [n, features]`` and a symmetric ``edge_index``; a node is an end in proportion to its weight (1).
+    """``y [n]``, ``x [n, features]`` and a symmetric ``edge_index``. ``weight`` sets how often a node is drawn.
 
-    Inside, nodes are numbered class by class, so that a class is a range; ``order`` hides that at the end.
+    Internally nodes are numbered class by class, so that each class is a range; ``order`` shuffles them at the end.
     """
     bounds = np.arange(classes + 1) * nodes // classes
     sizes = np.diff(bounds)
@@ -111,8 +112,8 @@ def _blocks(
     ):
         if count > possible // 2:
             raise InputError(
-                f"{count} edges between nodes of {which} are asked for, but of the {possible} pairs that exist at most "
-                "half can be used: lower the degree, change the homophily, or take more nodes"
+                f"{count} edges between nodes of {which} are needed, but at most half of the {possible} pairs can be "
+                "used: reduce the degree, change the homophily, or use more nodes"
             )
     label = np.repeat(np.arange(classes), sizes)
     cumulative = np.arange(nodes + 1.0) if weights is None else np.concatenate([[0.0], np.cumsum(weights)])
@@ -155,7 +156,7 @@ def _blocks(
 
 
 def _of_kind(one: np.ndarray, other: np.ndarray, label: np.ndarray, same: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs that are of the kind asked for: rounding at a class's border may have drawn the class beside it."""
+    """Keep the pairs of the right kind, because rounding at the border of a class may have drawn another class."""
     kept = (label[one] == label[other]) == same
     return one[kept], other[kept]
 
@@ -163,13 +164,13 @@ def _of_kind(one: np.ndarray, other: np.ndarray, label: np.ndarray, same: bool) 
 def _distinct(
     random: np.random.Generator, draw: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int, nodes: int
 ) -> np.ndarray:
-    """``count`` distinct pairs i < j, each as the number ``i * nodes + j``, drawn again where one repeats."""
+    """``count`` distinct pairs i < j, coded as ``i * nodes + j``; duplicates are drawn again."""
     keys = np.empty(0, dtype=np.int64)
     while len(keys) < count:
         one, other = draw(count - len(keys) + count // 50 + 16)
         new = np.minimum(one, other) * nodes + np.maximum(one, other)
         keys = np.concatenate([keys, new[one != other]])
-        # Sorting and comparing neighbours takes a fraction of the time of np.unique's hash table.
+        # Sorting and comparing neighbours is much faster than the hash table of np.unique.
         keys.sort()
         keys = keys[np.diff(keys, prepend=-1) > 0]
     surplus = len(keys) - count

@@ -1,4 +1,4 @@
-"""The sparse operator of one graph: a pattern prepared once, products and softmax differentiable in its values."""
+"""Sparse graph operators: a pattern is prepared once; products and softmax are differentiable in its values."""
 
 from dissensus.graph._build import Graph, build, check_edge_index
 from dissensus.graph._features import SparseFeatures, check_normalize, features

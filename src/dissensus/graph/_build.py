@@ -1,4 +1,4 @@
-"""From PyG's ``edge_index`` to the pattern of the communication graph, checked, and built once for each graph."""
+"""Check PyG's ``edge_index`` and turn it into the pattern of the communication graph, once per graph."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dissensus.runtime import Cache, exporting
 class Graph:
     """A graph on n nodes as the pattern of its communication matrix: row i holds the sources of the edges into i.
 
-    PyG's edge (j, i), from source j to target i, is the entry (i, j). Duplicate edges are one entry.
+    An edge (j, i) of PyG, from source j to target i, is the entry (i, j). Duplicate edges share one entry.
 
     Attributes:
         pattern: n x n.
         slot: the entry of each edge of the given ``edge_index``, [edges].
-        added: entries that are self-loops not among the given edges, [entries], boolean.
+        added: boolean [entries], True for added self-loops.
     """
 
     pattern: Pattern
@@ -34,9 +34,9 @@ class Graph:
         return self.pattern.shape[0]
 
     def values(self, edge_weight: Tensor | None) -> Tensor | None:
-        """Weights of the given edges as values of the pattern, differentiable; added self-loops weigh one.
+        """Turn edge weights [edges] into values of the pattern [entries], differentiably.
 
-        Weights of duplicate edges add up: [edges] -> [entries]. None stays None (every entry weighs the same).
+        Weights of duplicate edges add up, and added self-loops have weight one. None stays None.
         """
         if edge_weight is None:
             return None
@@ -45,7 +45,7 @@ class Graph:
         edge_weight = edge_weight.reshape(-1)
         if edge_weight.numel() != self.slot.numel():
             raise InputError(
-                f"edge_weight has {edge_weight.numel()} entries for {self.slot.numel()} edges: give one weight an edge"
+                f"edge_weight has {edge_weight.numel()} entries for {self.slot.numel()} edges: give one weight per edge"
             )
         if not edge_weight.is_floating_point():
             raise InputError(f"edge_weight has dtype {edge_weight.dtype}: convert it with edge_weight.float()")
@@ -56,15 +56,15 @@ _CACHE: Cache[Graph] = Cache(8)
 
 
 def check_edge_index(edge_index: Tensor, num_nodes: int) -> None:
-    """Refuse an ``edge_index`` that is not an integer [2, edges] tensor with entries in [0, num_nodes)."""
+    """Raise an error unless ``edge_index`` is an integer [2, edges] tensor with entries in [0, num_nodes)."""
     _check_form(edge_index)
     if edge_index.numel() == 0:
         return
     low, high = (int(v) for v in torch.aminmax(edge_index))
     if low < 0 or high >= num_nodes:
         raise InputError(
-            f"edge_index names node {low if low < 0 else high}, but there are {num_nodes} nodes: check that x has a "
-            "row for every node and that numbering starts at 0"
+            f"edge_index has node {low if low < 0 else high}, but there are {num_nodes} nodes: check that x has a row "
+            "for every node and that nodes are numbered from 0"
         )
 
 
@@ -80,19 +80,19 @@ def _check_form(edge_index: Tensor) -> None:
         raise InputError(f"edge_index has dtype {edge_index.dtype}: convert it with edge_index.long()")
 
 
-# A graph first seen in inference mode must serve training as well, so its tensors are made outside of that mode.
+# A graph first seen in inference mode must also work in training, so its tensors are created outside of that mode.
 @torch.compiler.disable
 @torch.inference_mode(False)
 def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Graph:
-    """The :class:`Graph` of an ``edge_index``, checked; a graph seen before comes from a cache.
+    """Check an ``edge_index`` and build its :class:`Graph`, or take it from a cache.
 
-    The cache compares the whole content of ``edge_index``, so it is never wrong when a graph changes, in place or not.
+    The cache compares the whole content of ``edge_index``, so in-place changes are safe.
 
     Args:
-        edge_index: [2, edges], from source to target; directed, with duplicates or self-loops, as it comes.
+        edge_index: [2, edges], from source to target; directed, possibly with duplicates and self-loops.
         num_nodes: n.
-        self_loops: give every node a self-loop. Without, only nodes without incoming edges get one, so that every row
-            of a right-stochastic matrix can sum to one.
+        self_loops: add a self-loop to every node. If False, only nodes without incoming edges get one, so that every
+            row of a right-stochastic matrix can sum to one.
     """
     _check_form(edge_index)
     if exporting():

@@ -1,4 +1,4 @@
-"""Node features kept sparse: bag-of-words inputs are one to a few per cent filled."""
+"""Sparse node features: in bags of words only a few per cent of the entries are non-zero."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dissensus.runtime import exporting
 HELLINGER = "hellinger"
 _NOT_FINITE = "NaN or infinite {}: clean it, e.g. with torch.nan_to_num"
 _NEGATIVE = "negative {}, so it has no shares to take roots of: use normalize_features=True"
-# Below this a row counts as zero.
+# A row with a smaller norm counts as zero.
 _TINY = 1e-12
-# Below this share of non-zeros the sparse product wins.
+# Below this share of non-zeros the sparse product is faster.
 _SPARSE_BELOW = 0.1
 
-# x -> (its version counter when looked at, what it became, by how its rows were normalised)
+# x -> (its version counter at the time, the results by how rows were normalised)
 _SEEN: Any = WeakIdKeyDictionary()
 
 
@@ -59,13 +59,13 @@ class SparseFeatures:
         return dense
 
     def dropout(self, p: float, training: bool) -> SparseFeatures:
-        """Dropout on the stored entries: a dropped zero stays zero, so the distribution is that of dense dropout."""
+        """Dropout on the stored entries. The distribution is that of dense dropout, because zeros stay zero."""
         if not training or p == 0.0:
             return self
         return SparseFeatures(self.pattern, dropout(self.values, p, training))
 
     def normalized(self, how: bool | str = True) -> SparseFeatures:
-        """Every row at Euclidean norm one, as in :func:`features`; rows of zeros stay."""
+        """Scale every row to Euclidean norm one, as in :func:`features`; rows of zeros stay zero."""
         if not how:
             return self
         values = self.values
@@ -85,18 +85,18 @@ class SparseFeatures:
         return out if bias is None else out + bias
 
 
-# Features first seen in inference mode must serve training as well, so their copies are made outside of that mode.
+# Features first seen in inference mode must also work in training, so copies are created outside of that mode.
 @torch.compiler.disable
 @torch.inference_mode(False)
 def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Tensor | SparseFeatures:
-    """Checked node features, sparse where that is faster; with ``normalize`` every row has Euclidean norm one.
+    """Check node features, make them sparse if that is faster, and optionally scale rows to Euclidean norm one.
 
-    True divides a row by its norm, ``x_ik / sqrt(sum_l x_il^2)``; ``"hellinger"`` takes the root of its shares,
-    ``sqrt(x_ik / sum_l x_il)``, in which a few frequent words weigh less. Rows of zeros stay.
+    ``normalize=True`` divides each row by its norm, ``x_ik / sqrt(sum_l x_il^2)``. ``normalize="hellinger"`` gives
+    ``sqrt(x_ik / sum_l x_il)``, which reduces the weight of a few frequent words. Rows of zeros stay zero.
 
-    Dense features with few non-zeros, and torch's sparse tensors, become :class:`SparseFeatures`. The result is kept
-    for as long as the tensor lives and its version counter stands still: in-place changes through torch are seen, those
-    through ``x.data`` or a NumPy view are not (pass a new tensor then). Dense features that need a gradient stay dense.
+    Torch's sparse tensors, and dense features with few non-zeros, become :class:`SparseFeatures`. Dense features that
+    require a gradient stay dense. The result is cached for as long as the tensor exists. In-place changes by torch
+    operations are detected, but those through ``x.data`` or a NumPy view are not: pass a new tensor in that case.
     """
     check_normalize(normalize)
     if isinstance(x, SparseFeatures):
@@ -105,7 +105,7 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Te
         raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
     if exporting():
         return _normalized(x, normalize)
-    # Inference tensors have no version counter that a cache could trust; a gradient belongs to one forward pass.
+    # Inference tensors have no version counter to check, and a gradient belongs to a single forward pass.
     if x.is_inference() or x.requires_grad:
         return _convert(x, normalize)
     version, known = _SEEN.get(x, (None, {}))
@@ -114,19 +114,19 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Te
         _SEEN[x] = (x._version, known)
     if normalize not in known:
         converted = _convert(x, normalize)
-        # A reference to x itself would keep it alive for ever.
+        # A reference to x itself would keep it alive forever.
         known[normalize] = None if converted is x else converted
     return x if known[normalize] is None else known[normalize]
 
 
 def check_normalize(normalize: bool | str) -> None:
-    """An error unless this is a way to normalise features."""
+    """Raise an error unless this is a valid way to normalise features."""
     if not isinstance(normalize, bool) and normalize != HELLINGER:
         raise InputError(f'features cannot be normalised by {normalize!r}: use False, True or "{HELLINGER}"')
 
 
 def _root(values: Tensor) -> Tensor:
-    # The root of zero has no finite gradient; zeros stay zero.
+    # The square root has no finite gradient at zero, so zeros are kept as they are.
     return torch.where(values > 0, values.clamp_min(torch.finfo(values.dtype).tiny).sqrt(), 0.0)
 
 
@@ -165,7 +165,7 @@ def _finite(x: SparseFeatures) -> SparseFeatures:
 
 
 def _first_bad(values: Tensor) -> int | None:
-    # A finite sum proves finite entries in one pass; only a suspicious one is looked at entry by entry.
+    # A finite sum proves that all entries are finite; only if it is not are the entries checked one by one.
     values = values.detach()
     if torch.isfinite(values.sum()):
         return None

@@ -16,8 +16,8 @@ _INT32_MAX = 2**31 - 1
 class Pattern:
     """Where the entries of a sparse [rows, columns] matrix are, in CSR order, with the transpose prepared once.
 
-    A matrix is a pattern and a vector of values, ``values[e]`` standing at row ``row[e]`` and column ``col[e]``. The
-    pattern is fixed; the values may change at every call and carry gradients.
+    A matrix consists of a pattern and a vector of values, where ``values[e]`` is the entry at row ``row[e]`` and column
+    ``col[e]``. The pattern is fixed, but the values can change with every call and can have gradients.
 
     Args:
         row: row of each entry, [entries].
@@ -26,7 +26,7 @@ class Pattern:
 
     Attributes:
         entries: number of stored entries.
-        device: where the pattern lies.
+        device: the device of the pattern.
     """
 
     def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
@@ -40,7 +40,7 @@ class Pattern:
 
     @cached_property
     def diagonal(self) -> Tensor:
-        """The entries on the diagonal, ascending."""
+        """The indices of the entries on the diagonal, in ascending order."""
         return (self.row == self.col).nonzero().view(-1)
 
     @cached_property
@@ -51,7 +51,7 @@ class Pattern:
     @cached_property
     def transpose_order(self) -> Tensor:
         """The values of the transpose, in its own CSR order, are ``values[transpose_order]``."""
-        with torch.inference_mode(False):  # a pattern first used in inference mode must serve training as well
+        with torch.inference_mode(False):  # a pattern first used in inference mode must also work in training
             return torch.argsort(self.col.long() * self.shape[0] + self.row.long()).to(self.col.dtype)
 
     @cached_property
@@ -62,7 +62,7 @@ class Pattern:
             return Pattern(self.col[order], self.row[order], (self.shape[1], self.shape[0]))
 
     def transposed(self, values: Tensor) -> Tensor:
-        """The values of the transpose, in the order of its own pattern: [entries, ...] -> the same."""
+        """The values of the transpose in the order of its own pattern, [entries, ...]."""
         return values.index_select(0, self.transpose_order)
 
     def matrix(self, values: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class Pattern:
         return values.new_zeros(self.shape[0], *values.shape[1:]).index_add(0, self.row.long(), values)
 
     def row_normalize(self, values: Tensor) -> Tensor:
-        """Positive values divided by their row's sum, so that every row sums to one: [entries, ...] -> the same."""
+        """Divide positive values [entries, ...] by the sum of their row, so that every row sums to one."""
         return values / self.row_sums(values).index_select(0, self.row)
 
     def row_softmax(self, scores: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -108,14 +108,14 @@ class Pattern:
 
         Args:
             scores: s, [entries] or [entries, heads].
-            weight: positive multiplicities w, [entries]; one where absent.
+            weight: positive weights w, [entries]; ones if None.
 
         Returns:
             The same shape as ``scores``.
         """
         return _Softmax.apply(self, scores, weight)
 
-    # Without autograd: for fields, which write their derivatives by hand.
+    # Without autograd, for fields with hand-written derivatives.
 
     def product(
         self,
@@ -147,21 +147,21 @@ class Pattern:
             values_t: the entries of A', ``transposed(values)``.
             x: the dense factor, [columns, channels].
             g: the cotangent of the product, [rows, channels].
-            by_values: [entries]; None leaves them out.
-            add: [columns, channels]; None for nothing.
-            scale: a factor.
-            out: where to write the result, [columns, channels]; neither x nor g.
+            by_values: gradient of the values, [entries], which is added to; None if it is not needed.
+            add: [columns, channels], or None.
+            scale: scalar factor.
+            out: where to write the result, [columns, channels]; must be neither x nor g.
         """
         if by_values is not None:
             if by_values.numel() != self.entries:
                 raise ValueError(
-                    f"by_values has {by_values.numel()} entries: give one for each of the pattern's {self.entries}"
+                    f"by_values has {by_values.numel()} entries, but the pattern has {self.entries}: give one per entry"
                 )
             sampled_product(self.rowptr, self.row, self.col, g, x, scale=scale, out=by_values)
         return self.T.product(values_t, g, add=add, scale=scale, out=out)
 
     def reduced(self, values: Tensor, how: str) -> Tensor:
-        """The ``max`` or ``sum`` of each row, much faster than by scattering: [entries, ...] -> [rows, ...]."""
+        """The ``max`` or ``sum`` over each row, [entries, ...] -> [rows, ...]; much faster than scattering."""
         return torch.segment_reduce(values.contiguous(), how, offsets=self.rowptr, axis=0, unsafe=True)
 
     def __repr__(self) -> str:
@@ -211,7 +211,7 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
         ctx.pattern = pattern
-        # The row's largest score is subtracted first: the result is the same, and exp cannot overflow.
+        # Subtracting the largest score of each row does not change the result, and exp cannot overflow.
         shares = torch.sub(scores, pattern.reduced(scores, "max").index_select(0, pattern.row)).exp_()
         if weight is not None:
             shares.mul_(_aligned(weight, scores))

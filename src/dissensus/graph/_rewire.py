@@ -1,4 +1,4 @@
-"""Rewiring by graph diffusion: an edge from each of the nodes with the largest personalised PageRank."""
+"""Rewiring by graph diffusion: connect each node to the nodes with the largest personalised PageRank."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dissensus.graph._build import build
 from dissensus.graph._pattern import Pattern
 from dissensus.runtime import Cache, exporting
 
-# Columns of the diffusion matrix computed together: few enough to stay in the processor's cache.
+# Number of columns of the diffusion matrix computed together, few enough for the processor's cache.
 _BLOCK = 64
-# Weights below this are left out, and are what the truncated series is exact to.
+# Smaller weights are dropped. This is also the truncation error of the series.
 _TOLERANCE = 1e-5
 
 _CACHE: Cache[tuple[Tensor, Tensor]] = Cache(4)
@@ -36,29 +36,28 @@ def rewire(
     .. math::
         \Pi = \alpha\,(I - (1 - \alpha)\, T)^{-1}, \qquad T = D^{-1/2} (A + I)\, D^{-1/2}
 
-    Of every node's column the largest ``neighbors`` entries are kept and scaled to sum to one, as PyG's ``GDC`` does
-    with ``topk``; but :math:`\Pi` is never formed: its columns come in blocks, by a series to an error of 1e-5
-    (Chebyshev's for symmetric T), and weights below that are left out. A graph seen before comes from a cache that
-    compares contents.
+    In the column of every node the ``neighbors`` largest entries are kept and scaled to sum to one, like PyG's ``GDC``
+    with ``topk``. Unlike there, :math:`\Pi` is never formed: its columns are computed in blocks by a series with an
+    error of 1e-5 (a Chebyshev series if T is symmetric), and smaller weights are dropped. Results are cached.
 
     Args:
         edge_index: [2, edges], from source to target.
         num_nodes: n.
-        edge_weight: positive weights, [edges]; one where absent.
-        neighbors: entries kept for a node, itself included.
-        restart: :math:`\alpha`, in (0, 1): the larger, the more local.
+        edge_weight: positive weights, [edges]; ones if None.
+        neighbors: number of entries to keep for each node, including the node itself.
+        restart: :math:`\alpha` in (0, 1). A larger value makes the new graph more local.
 
     Returns:
         ``edge_index`` [2, at most n neighbors] and float32 ``edge_weight`` of the new graph.
     """
     if neighbors < 1:
-        raise InputError(f"rewiring keeps neighbors = {neighbors}: keep at least 1")
+        raise InputError(f"neighbors is {neighbors}: it must be at least 1")
     if not 0.0 < restart < 1.0:
-        raise InputError(f"rewiring has restart = {restart}: it must be between 0 and 1, such as 0.05")
+        raise InputError(f"restart is {restart}: it must be between 0 and 1, such as 0.05")
     if exporting():
         raise InputError(
-            "torch.export cannot trace the rewiring of a graph: rewire it first (dissensus.graph.rewire), and export a "
-            "model with rewire=False that takes the new edges and their weights"
+            "torch.export cannot trace the rewiring of a graph: rewire it first with dissensus.graph.rewire, and "
+            "export a model with rewire=False, which takes the new edges and weights as input"
         )
     key, parts = (num_nodes, neighbors, restart), (edge_index, edge_weight)
     known = _CACHE.get(key, parts)
@@ -67,7 +66,7 @@ def rewire(
     graph = build(edge_index, num_nodes)
     given = graph.values(edge_weight)
     weight = torch.ones(graph.pattern.entries, device=edge_index.device) if given is None else given.float()
-    # A + I: a self-loop of the given graph counts beside the one that every node gets.
+    # A + I: a self-loop of the given graph counts in addition to the one that every node gets.
     loops = graph.pattern.diagonal
     weight = weight.index_add(0, loops, (~graph.added[loops]).float())
     return _CACHE.put(key, parts, _strongest(graph.pattern, weight, neighbors, restart))
@@ -77,7 +76,7 @@ def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float)
     n = pattern.shape[0]
     scale = pattern.row_sums(weight).rsqrt()
     values = weight * scale[pattern.row.long()] * scale[pattern.col.long()]
-    # The transpose, whose column j holds the weights of the edges into node j.
+    # The transpose, whose column j has the weights of the edges into node j.
     transition, values = pattern.T, pattern.transposed(values)
     symmetric = _is_symmetric(pattern, values, transition)
     sources, targets, weights = [], [], []

@@ -1,4 +1,4 @@
-"""The graph in a model that ``torch.export`` traces, in operations that hold for a graph of any size."""
+"""Graph operations that ``torch.export`` can trace for graphs of any size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dissensus.graph._pattern import Pattern
 
 
 class TracedPattern(Pattern):
-    """A square :class:`Pattern` whose products gather and scatter, for entries in any order; without derivatives.
+    """A square :class:`Pattern` whose products gather and scatter. Entries can be in any order; no derivatives.
 
     Args:
         row: row of each entry, [entries].
@@ -49,13 +49,13 @@ class TracedPattern(Pattern):
 
 
 def traced(edge_index: Tensor, n: int, self_loops: bool) -> tuple[TracedPattern, Tensor, Tensor]:
-    """Pattern, slots and added self-loops of a :class:`Graph`; how many entries there are is a symbol."""
+    """Pattern, slots and added self-loops of a :class:`Graph` whose number of entries is symbolic."""
     source, target = edge_index.long()
     nodes = torch.arange(n, device=edge_index.device)
     if not self_loops:
         edges_in = torch.zeros_like(nodes).index_add(0, target, torch.ones_like(target))
         nodes = nodes[edges_in == 0]
-    # Even numbers for edges, odd ones for self-loops to add: an equal one among the edges comes first.
+    # Even keys for edges and odd ones for added self-loops, so that an equal self-loop among the edges sorts first.
     marked, order = torch.cat([2 * (target * n + source), 2 * nodes * (n + 1) + 1]).sort()
     keys = torch.div(marked, 2, rounding_mode="floor")
     first = torch.cat([torch.ones_like(keys[:1], dtype=torch.bool), keys[1:] != keys[:-1]])

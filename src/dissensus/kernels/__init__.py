@@ -1,7 +1,7 @@
-"""The few operations that nearly all the time is spent in, on plain tensors and without autograd.
+"""The few operations that take nearly all the time, on plain tensors and without autograd.
 
-Each is one function named for what it computes. Which of torch's routines does the work is decided inside the function,
-by the type and the place of its tensors, and nowhere else.
+Each function is named for what it computes. It chooses the fastest routine of torch by the dtype and device of its
+tensors; no other code makes that choice.
 """
 
 from dissensus.kernels._dense import linear_combination

@@ -1,4 +1,4 @@
-"""Sums of states."""
+"""Linear combinations of states."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 def linear_combination(
     weights: Sequence[float], terms: Sequence[Tensor], stack: Tensor | None = None, *, out: Tensor
 ) -> Tensor:
-    """``sum_j weights[j] s_j`` over the terms and then the first rows of a stack, as many as there are weights.
+    """``sum_j weights[j] s_j``, where the s_j are first the terms and then the rows of a stack.
 
     Args:
-        weights: numbers.
-        terms: tensors of one shape, at least one.
+        weights: scalars; fewer than there are terms and rows leave out the last rows.
+        terms: at least one tensor, all of the same shape.
         stack: [rows, *shape], contiguous.
-        out: where to write the sum, contiguous; not one of the terms.
+        out: where to write the sum; contiguous, and not one of the terms.
     """
     torch.mul(terms[0], weights[0], out=out)
     for weight, term in zip(weights[1:], terms[1:], strict=False):

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """What ``torch.nn.functional.dropout`` does, several times faster on a CPU; differentiable."""
+    """Like ``torch.nn.functional.dropout``, but several times faster on a CPU. Differentiable."""
     if not training or p == 0.0:
         return x
     return x * torch.rand_like(x).ge_(p).div_(1.0 - p)

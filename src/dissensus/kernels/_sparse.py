@@ -1,11 +1,11 @@
 """Products with a sparse matrix in CSR format: ``rowptr`` [rows + 1], ``row`` and ``col`` [entries], values [entries].
 
-The fastest routine of torch is another one for each type and device:
+Which routine of torch is fastest depends on dtype and device:
 
-* ``embedding_bag`` for float32 on a CPU, a weighted sum of rows of the dense factor for every row of the matrix: on
-  rows of 64 numbers two to three times as fast as MKL's product (AVX2);
-* torch's CSR product elsewhere where torch has one (MKL on a CPU, cuSPARSE on CUDA);
-* gather and ``index_add_`` for everything else.
+* for float32 on a CPU it is ``embedding_bag``, a weighted sum of rows of the dense factor for every row of the matrix,
+  which is two to three times as fast as MKL's product for 64 channels (with AVX2);
+* otherwise torch's CSR product, if there is one (MKL on a CPU, cuSPARSE on CUDA);
+* gather and ``index_add_`` in all other cases.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 _MKL = torch.backends.mkl.is_available()
-# Numbers in a vector register of most CPUs, in single precision.
+# Number of float32 values in a vector register of most CPUs.
 _LANES = 8
-# Entries whose rows are gathered at a time.
+# Number of entries whose rows are gathered at a time.
 _CHUNK = 1 << 18
 
-# The first CSR tensor of a process makes torch warn that the layout is in beta; users of a model need not read that.
+# Torch warns at the first CSR tensor that the layout is in beta, which does not concern users of a model.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)
     torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))
@@ -44,8 +44,8 @@ def sparse_product(
         rowptr, row, col, values: A.
         x: the dense factor, [columns, channels].
         add: [rows, channels].
-        scale: a number.
-        out: where to write the result; not ``x``, but it may be ``add``.
+        scale: scalar factor.
+        out: where to write the result; may be ``add``, but not ``x``.
     """
     rows = rowptr.numel() - 1
     if not _has_csr(values):
@@ -53,7 +53,7 @@ def sparse_product(
     elif x.dtype == values.dtype == torch.float32 and x.is_cpu:
         total = torch.embedding_bag(x, col, rowptr, False, 0, False, values, True)[0]
     else:
-        # In place with beta = 0: `torch.mm` would first make a matrix of zeros and copy it.
+        # In place with beta = 0, because `torch.mm` would first create a matrix of zeros and copy it.
         total = x.new_empty(rows, x.shape[1]).addmm_(_csr(rowptr, col, values, x.shape[0]), x, beta=0.0)
     if add is not None:
         total.add_(add)
@@ -72,24 +72,24 @@ def sampled_product(
     scale: float = 1.0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """``scale <a_i, b_j>`` for every entry (i, j) of a sparse matrix: [entries]. It is added to ``out`` where given.
+    """``scale <a_i, b_j>`` for every entry (i, j) of a sparse matrix, [entries]; added to ``out`` if given.
 
     Args:
-        rowptr, row, col: where the matrix has entries.
+        rowptr, row, col: positions of the entries.
         a: one vector for each row, [rows, channels].
         b: one vector for each column, [columns, channels].
-        scale: a number.
-        out: [entries].
+        scale: scalar factor.
+        out: [entries], or None.
     """
     if out is None:
         out = a.new_zeros(col.numel())
     if not _has_csr(out):
-        # In pieces, so that memory stays far below entries x channels.
+        # In pieces, so that memory stays well below entries x channels.
         for place, i, j in zip(out.split(_CHUNK), row.split(_CHUNK), col.split(_CHUNK), strict=True):
             place.add_(torch.linalg.vecdot(a.index_select(0, i), b.index_select(0, j)), alpha=scale)
         return out
     if a.shape[1] % _LANES:
-        # Where a register is not filled the routine goes number by number, ten times slower.
+        # With too few channels to fill a register the routine works one number at a time, ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
     total = _csr(rowptr, col, out, b.shape[0])
     torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
@@ -101,5 +101,5 @@ def _has_csr(values: Tensor) -> bool:
 
 
 def _csr(rowptr: Tensor, col: Tensor, values: Tensor, columns: int) -> Tensor:
-    """The matrix as one of torch's, sharing memory with the values."""
+    """The matrix as a torch sparse CSR tensor that shares memory with the values."""
     return torch.sparse_csr_tensor(rowptr, col, values, (rowptr.numel() - 1, columns), check_invariants=False)

@@ -1,12 +1,15 @@
 """Measures of oversmoothing, on any state ``[n, channels]``, any trajectory ``[steps, n, channels]`` and any PyG model.
 
-On a state and its graph: :func:`dirichlet_energy` (raw or relative), :func:`mad`. On a state alone:
-:func:`effective_rank`, :func:`numerical_rank`, :func:`rank_one_distance`, :func:`channel_correlation`. All scalar ones
-at once: :func:`summary`. On a curve: :func:`decay_rate`. On a model: :func:`watch`, :func:`gradient_norms`,
-:func:`filter_response`, and :func:`depths` for everything over depth.
+- Of a state and its graph: :func:`dirichlet_energy` (raw or relative) and :func:`mad`.
+- Of a state alone: :func:`effective_rank`, :func:`numerical_rank`, :func:`rank_one_distance` and
+  :func:`channel_correlation`.
+- All of these scalars at once: :func:`summary`.
+- Of a curve: :func:`decay_rate`.
+- Of a model: :func:`watch`, :func:`gradient_norms`, :func:`filter_response`, and :func:`depths` for all measures over
+  depth.
 
-Nothing of size n x n is formed on a large graph. Zero states, consensus, isolated nodes and graphs without edges have
-defined values, given with each measure; a state that is not finite has the value NaN.
+No n x n matrix is formed on large graphs. Zero states, consensus, isolated nodes and graphs without edges have defined
+values, which each function documents. A state with infinite or undefined entries has the value NaN.
 """
 
 from dissensus.measure._channels import channel_correlation, effective_rank, numerical_rank, rank_one_distance

@@ -1,4 +1,4 @@
-"""Measures of how many directions over the channels a state uses. They need no graph."""
+"""Measures of how many dimensions a state uses. They need no graph."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,8 @@ from torch import Tensor
 from dissensus.measure._checks import check_state
 from dissensus.measure._node_similarity import scaled, where_finite
 
-# Up to this many channels (or nodes, whichever are fewer) all singular values are computed. The cost is linear in the
-# larger of the two numbers.
+# All singular values are computed if the smaller of the two dimensions (nodes, channels) is at most this. The cost is
+# linear in the larger one.
 _EXACT = 2048
 _SKETCH = 96
 _POWER_ITERATIONS = 4
@@ -18,8 +18,9 @@ _POWER_ITERATIONS = 4
 class Spectrum(NamedTuple):
     """Singular values of a state scaled to a largest entry of 1.
 
-    ``values [..., k]`` descending; beyond them ``unseen`` values of which only the sum of squares, ``tail [...]``, is
-    known. ``finite [...]`` is false where the state is not finite; its values are then those of a zero state.
+    ``values [..., k]`` are the largest ones in descending order. Of the ``unseen`` remaining ones only the sum of
+    squares, ``tail [...]``, is known. ``finite [...]`` is False for a state that is not finite, whose values are those
+    of a zero state.
     """
 
     values: Tensor
@@ -34,7 +35,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(x: Tensor) -> Spectrum:
-    """Singular values of ``x [..., n, channels]``: all of them if either side is small, else the leading ones."""
+    """Singular values of ``x [..., n, channels]``: all of them if a dimension is small, otherwise the leading ones."""
     x = scaled(check_state(x))
     finite = x.isfinite().all(-1).all(-1)
     x = torch.where(finite[..., None, None], x, 0.0)
@@ -82,13 +83,13 @@ def _where_defined(s: Spectrum, value: Tensor) -> Tensor:
 def effective_rank(x: Tensor) -> Tensor:
     r"""Effective rank :math:`\exp\bigl(-\sum_k p_k \log p_k\bigr)`, :math:`p_k = \sigma_k / \sum_l \sigma_l`.
 
-    From Roy & Vetterli, "The effective rank" (EUSIPCO 2007). Between 1 and min(n, channels): 1 for a rank-one state,
-    the number of channels if these are orthogonal and of equal norm. 0 for a zero state; undefined (NaN) for a state
-    that is not finite.
+    From Roy & Vetterli, "The effective rank" (EUSIPCO 2007). It lies between 1 and min(n, channels). It is 1 for a
+    rank-one state, and the number of channels if these are orthogonal and have equal norms. It is 0 for a zero state
+    and NaN for a state that is not finite.
 
     If both n and channels exceed 2048, the 96 leading singular values come from a randomised SVD with a fixed seed, and
-    the energy beyond them is spread evenly over the rest: exact for a rank of at most 96, otherwise an estimate from
-    above (a fifth too large on the slowly falling spectrum of Cora's word counts).
+    the remaining energy is distributed evenly over the others. This is exact up to rank 96 and an upper estimate
+    otherwise (20% too large for Cora's word counts, whose spectrum decays slowly).
 
     Args:
         x: state ``[..., n, channels]``.
@@ -102,9 +103,10 @@ def effective_rank(x: Tensor) -> Tensor:
 def numerical_rank(x: Tensor) -> Tensor:
     r"""Numerical rank :math:`\|X\|_F^2 / \|X\|_2^2`, also called the stable rank.
 
-    Between 1 and the rank: a smooth count of the directions that carry energy comparable to the strongest, not a count
-    of singular values above a tolerance. 0 for a zero state, NaN for one that is not finite. The spectral norm is
-    computed like the singular values in :func:`effective_rank`; where these are randomised it is slightly too small.
+    It lies between 1 and the rank, and counts smoothly how many directions have an energy comparable to the largest; it
+    is not the number of singular values above a tolerance. It is 0 for a zero state and NaN for a state that is not
+    finite. The spectral norm is computed like the singular values in :func:`effective_rank`; if these are randomised,
+    it is slightly too small.
 
     Args:
         x: state ``[..., n, channels]``.
@@ -118,9 +120,10 @@ def numerical_rank(x: Tensor) -> Tensor:
 def rank_one_distance(x: Tensor) -> Tensor:
     r"""Relative distance to the nearest rank-one matrix, :math:`\min_{uv'} \|X - uv'\|_F / \|X\|_F`.
 
-    By Eckart and Young it is :math:`\sqrt{1 - \sigma_1^2 / \|X\|_F^2}`, computed from the other singular values so that
-    it is accurate near 0. A state collapses onto one direction as it tends to 0: consensus is one case of that, the
-    dominance of a single eigenvector another. 0 for a zero state, NaN for one that is not finite.
+    By the Eckart-Young theorem this is :math:`\sqrt{1 - \sigma_1^2 / \|X\|_F^2}`. It is computed from the other
+    singular values, so it is accurate near 0. A distance that tends to 0 means that the state collapses to a single
+    direction, such as consensus or another dominant eigenvector. The value is 0 for a zero state and NaN for a state
+    that is not finite.
 
     Args:
         x: state ``[..., n, channels]``.
@@ -134,9 +137,8 @@ def rank_one_distance(x: Tensor) -> Tensor:
 def channel_correlation(x: Tensor) -> Tensor:
     r"""Mean absolute Pearson correlation over pairs of channels, :math:`\frac{2}{c(c-1)} \sum_{k<l} |\rho_{kl}|`.
 
-    A channel that is constant over the nodes (up to four units of rounding of its dtype) has no correlation; pairs with
-    such a channel are left out. Where no pair is left (consensus, one node, one channel) the value is 0. NaN for a
-    state that is not finite.
+    Pairs with a channel that is constant over the nodes (up to four units of rounding of its dtype) are left out. If no
+    pair is left (consensus, a single node, a single channel), the value is 0. It is NaN for a state that is not finite.
 
     Args:
         x: state ``[..., n, channels]``.
@@ -146,7 +148,7 @@ def channel_correlation(x: Tensor) -> Tensor:
     """
     rounding = 4 * torch.finfo(check_state(x).dtype).eps
     dtype, x = x.dtype, scaled(x)
-    # Subtracting a row first makes an exactly constant channel exactly zero, whatever the rounding of its mean.
+    # Subtracting a row first makes a constant channel exactly zero, however its mean is rounded.
     centred = x - x[..., :1, :]
     centred = centred - centred.mean(-2, keepdim=True)
     spread = centred.square().mean(-2).sqrt()

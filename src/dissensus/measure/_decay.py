@@ -1,4 +1,4 @@
-"""How fast an energy decays."""
+"""The decay rate of an energy."""
 
 from collections.abc import Sequence
 from math import inf, nan
@@ -14,7 +14,7 @@ from dissensus.errors import InputError
 
 
 class DecayRate(NamedTuple):
-    """A fitted rate with the ends of its confidence interval and the number of points that the fit used."""
+    """A fitted rate, its confidence interval from ``lower`` to ``upper``, and the number of ``points`` in the fit."""
 
     rate: float
     lower: float
@@ -25,28 +25,29 @@ class DecayRate(NamedTuple):
 def decay_rate(
     energies: Tensor | ArrayLike, times: Tensor | ArrayLike, *, confidence: float = 0.95, floor: ArrayLike | None = None
 ) -> DecayRate:
-    r"""Fit :math:`E(t) \approx E_0 e^{-rt}`: positive rates decay, negative ones grow.
+    r"""Fit :math:`E(t) \approx E_0 e^{-rt}`. A positive rate r means decay, a negative one growth.
 
-    Least squares on log E over t; the interval is Student's, from the residuals. It takes the points as independent, so
-    along one trajectory it says how well an exponential fits rather than how the rate varies between runs.
+    This is a least-squares fit of log E over t. The confidence interval is Student's, from the residuals. It assumes
+    independent points, so for a single trajectory it tells how well an exponential fits, not how much the rate varies
+    between runs.
 
-    A decay in floating point ends in a plateau of rounding errors, or at exactly 0. The fit therefore uses the points
-    before the first value that is not finite or not above ``floor``. What is left decides the result:
+    In floating point, a decay ends at a plateau of rounding errors or at exactly 0. Therefore only the points before
+    the first value that is not finite, or not above ``floor``, are used. With
 
-    - three points or more: the fit and its interval;
-    - two: the rate through both, with an unbounded interval;
-    - one, so the energy vanishes within a step: rate infinite, ``lower`` the smallest rate that reaches the floor by
-      then;
-    - none (or a single time): everything undefined (NaN), as nothing was seen to decay.
+    - three or more points, the result is the fit and its interval;
+    - two points, it is the rate through both, with an unbounded interval;
+    - one point, the energy vanishes within a step: the rate is infinite, and ``lower`` is the smallest rate that
+      reaches the floor within that step;
+    - no point, or a single time, all values are NaN.
 
     Args:
         energies: non-negative values ``[steps]``.
         times: strictly increasing times (or layer numbers) ``[steps]``.
-        confidence: coverage of the interval.
-        floor: values not above it count as rounding; one for all times, or one for each. By default ``eps^2 max(E)``
-            with the machine epsilon of the energies' dtype (double unless they are a tensor or array of a smaller one):
-            the square, as energies are squared differences. If the state is large beside its differences, or changes in
-            norm along the way, give ``eps**2`` times its squared norm at each time, with the eps of the state.
+        confidence: confidence level of the interval.
+        floor: values at or below the floor count as rounding errors; one number, or one for each time. The default is
+            ``eps**2 * max(E)``, where eps is the machine epsilon of the energies' dtype; it is squared because energies
+            are squared differences. If the state is large compared to its differences, or its norm changes, give
+            ``eps**2`` times its squared norm at each time, with the eps of the state.
 
     Returns:
         ``rate``, the ends ``lower`` and ``upper`` of its confidence interval, and the number of ``points`` in the fit.
@@ -54,9 +55,9 @@ def decay_rate(
     values, eps = _vector("energies", energies)
     at, _ = _vector("times", times)
     if len(values) != len(at):
-        raise InputError(f"{len(values)} energies but {len(at)} times; give one time for each energy")
+        raise InputError(f"{len(values)} energies but {len(at)} times: give one time for each energy")
     if (values < 0).any():
-        raise InputError("energies must not be negative; pass dirichlet_energy(...), not its logarithm")
+        raise InputError("energies must not be negative: pass dirichlet_energy(...), not its logarithm")
     if not np.isfinite(at).all() or (np.diff(at) <= 0).any():
         raise InputError("times must be finite and strictly increasing")
     if not 0 < confidence < 1:
@@ -74,7 +75,7 @@ def decay_rate(
         return DecayRate(nan, nan, nan, points)
     if points == 1:
         return _one_point(values, at, float(floors[1]))
-    # The logarithm of a ratio to the first value, so that a large constant does not eat digits of the slope.
+    # Logarithms of ratios to the first value, so that a large constant does not cost digits of the slope.
     return _fit(np.log(values[:points] / values[0]), at[:points], confidence)
 
 
@@ -107,5 +108,5 @@ def _vector(name: str, values: Tensor | ArrayLike | Sequence[float]) -> tuple[ND
         eps = float(np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps)
         array = given.astype(np.float64)
     if array.ndim != 1 or not len(array):
-        raise InputError(f"{name} must be a vector [steps] with at least one value, not of shape {list(array.shape)}")
+        raise InputError(f"{name} must be a vector [steps] with at least one value, but has shape {list(array.shape)}")
     return array, eps

@@ -1,4 +1,4 @@
-"""Oversmoothing over depth: the measures of a model's hidden state, layer by layer or along its time."""
+"""Oversmoothing over depth: the measures of a model's hidden states, by layer or by time."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ _HEADINGS = {
     "gradient_norm": "gradient",
     "sharpening": "sharpening",
 }
-# file: title, label of the axis, columns, whether the axis is logarithmic
+# file name: title, label of the axis, columns, whether the axis is logarithmic
 _CHARTS = {
     "energy": ("Dirichlet energy", "energy", _ENERGIES, True),
     "rank": ("Ranks of the hidden state", "rank", ("effective_rank", "numerical_rank"), False),
@@ -52,18 +52,19 @@ _CHARTS = {
 
 @dataclass(frozen=True)
 class Depths:
-    """Measures of hidden states over depth, see :func:`depths`.
+    """Measures of hidden states over depth; the result of :func:`depths`.
 
     Attributes:
-        model: its name, or the name of its class.
-        dataset: the name of the graph.
-        split: whose training nodes make the loss.
+        model: name of the model or of its class.
+        dataset: name of the graph.
+        split: the split whose training nodes define the loss.
         continuous: whether depth is time rather than a number of layers.
-        rows: one for each depth: ``depth`` and the values of :func:`summary`; of untrained models also
-            ``gradient_norm`` (of the loss, at the features) and ``sharpening`` (see :func:`filter_response`).
-        whole: of a given model, its ``gradient_norm`` and ``sharpening``.
-        settings: what the models were made from.
-        response: the filter response of the given model, or of the deepest.
+        rows: one for each depth, with ``depth`` and the values of :func:`summary`. For untrained models also
+            ``gradient_norm`` (of the loss with respect to the features) and ``sharpening`` (see
+            :func:`filter_response`).
+        whole: ``gradient_norm`` and ``sharpening`` of a given model; empty for untrained ones.
+        settings: the settings of the models.
+        response: the filter response of the given model, or of the deepest untrained one.
     """
 
     model: str
@@ -77,9 +78,9 @@ class Depths:
 
     @property
     def decay(self) -> dict[str, DecayRate]:
-        """The fitted decay of both energies over depth."""
+        """The fitted decay rates of both energies over depth."""
         energy, relative = (np.array(self._column(name)) for name in _ENERGIES)
-        # Differences below the rounding of the float32 states: eps^2 of their squared norm, which is energy / relative.
+        # Rounding errors of float32 states are eps^2 of their squared norm, which is energy / relative energy.
         floor = np.finfo(np.float32).eps ** 2
         norms = np.divide(energy, relative, where=relative > 0, out=np.zeros_like(energy))
         at = self._column("depth")
@@ -89,7 +90,7 @@ class Depths:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as ``dissensus measure --json`` prints them."""
+        """All results as plain values, as printed by ``dissensus measure --json``."""
         return {
             **{name: getattr(self, name) for name in ("dataset", "split", "model")},
             **self.settings,
@@ -100,7 +101,7 @@ class Depths:
         }
 
     def table(self) -> Table:
-        """One row for each depth, the decay rates below."""
+        """A table with one row for each depth and the decay rates below."""
         columns = [name for name in _HEADINGS if name in self.rows[0]]
         notes = [
             f"decay rate of the {_HEADINGS[name]}: {fit.rate:.3g} "
@@ -121,7 +122,7 @@ class Depths:
         )
 
     def charts(self) -> dict[str, Curves]:
-        """Every chart that has something to draw, by name."""
+        """All charts with data, by name."""
         name, charts = f"{self.model} on {self.dataset}", {}
         for file, (title, label, columns, logarithmic) in _CHARTS.items():
             lines = [Series(_HEADINGS[column], self._column("depth"), self._column(column)) for column in columns]
@@ -147,7 +148,7 @@ class Depths:
         return charts
 
     def save(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write the table (``measure.csv``) and the charts (PNG and SVG; they need the extra ``plot``)."""
+        """Write the table (``measure.csv``) and the charts (PNG and SVG, with the extra ``plot``) to a folder."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         (path / "measure.csv").write_text(self.table().csv())
@@ -169,31 +170,30 @@ def depths(
     split: int | None = None,
     notify: Callable[[str], None] = lambda text: None,
 ) -> Depths:
-    """Measure oversmoothing over depth.
-
-    Depth is the number of hidden layers of a discrete model, and the time of a continuous one.
+    """Measure oversmoothing over depth: the number of hidden layers, or the time of a continuous model.
 
     >>> measure.depths("gcn", "karate", [1, 8, 64]).table().show()  # doctest: +SKIP
 
     Args:
-        model: by name (``file.py:Class`` is one), an untrained model for every depth from the same seed, whose last
-            hidden state is measured: continuous models take Euler steps of length 1; of a module of another package,
-            without ``trajectory``, it is the last output of a layer that is as wide as the hidden states. Or one model,
-            whose hidden states are read at every depth: the path that ``dissensus train --save`` or ``model.save``
-            wrote, what :func:`dissensus.train.load_saved` gives, or a model itself.
-        dataset: by name, file or as a :class:`~dissensus.data.Dataset`; by default Cora, or what the saved model was
-            trained on. A graph for a saved model is prepared as in its training.
-        depths: increasing whole numbers from 1; by default 1, 2, 4, ... 128, or the layers of the given model.
+        model: one of two things. A *name* (or ``file.py:Class``): for every depth an untrained model is created with
+            the same seed and its last hidden state is measured; continuous models take Euler steps of size 1. For a
+            module without ``trajectory`` this is the last layer output of width ``hidden_channels``. Or a *model*,
+            whose hidden states are measured at every depth: a module, the result of
+            :func:`dissensus.train.load_saved`, or a path written by ``dissensus train --save`` or ``model.save``.
+        dataset: name, file or :class:`~dissensus.data.Dataset`. The default is Cora, or the training graph of a saved
+            model. The graph is prepared in the same way as for the training of a saved model.
+        depths: increasing integers from 1. The default is 1, 2, 4, ... 128, or all layers of a given model.
         hidden_channels: width of untrained models; 64 by default.
-        seed: of the weights of untrained models; 1 by default.
-        split: whose training nodes make the loss; the first by default, or that of the saved model on its own graph.
-        notify: called with what a reader should know while it runs.
+        seed: random seed for the weights of untrained models; 1 by default.
+        split: the split whose training nodes define the loss. The default is the first split, or the split of a saved
+            model on its own graph.
+        notify: called with messages for the user.
 
     Returns:
-        The measures as ``rows``, with ``decay``, ``table()``, ``charts()``, ``save(folder)`` and ``as_dict()``.
+        The measures as ``rows``; see also ``decay``, ``table()``, ``charts()``, ``save(folder)`` and ``as_dict()``.
     """
     if depths is not None and (not depths or list(depths) != sorted(set(depths)) or depths[0] < 1):
-        raise InputError(f"depths are {list(depths)}: give increasing whole numbers from 1, such as 1,2,4,8")
+        raise InputError(f"depths are {list(depths)}: give increasing integers from 1, such as 1,2,4,8")
     if isinstance(model, str):
         found = nn.info(model)
         if hidden_channels is not None and hidden_channels < 1:
@@ -202,7 +202,7 @@ def depths(
         settings: dict[str, Any] = {"hidden": hidden_channels or 64, "seed": 1 if seed is None else seed}
         return _untrained(found, settings, depths or DEPTHS, loaded, name, split, notify)
     if hidden_channels is not None or seed is not None:
-        raise InputError("hidden channels and seed belong to an untrained model: leave them out, or name a model")
+        raise InputError("hidden channels and seed are for untrained models: leave them out, or name a model")
     settings = {}
     if isinstance(model, PathLike):
         settings = {"load": str(model)}
@@ -210,22 +210,22 @@ def depths(
     saved = model if isinstance(model, Saved) else None
     loaded, name, split = _dataset("cora" if dataset is None and saved is None else dataset, saved, split, notify)
     one = model.model if isinstance(model, Saved) else model
-    # Classes of other names are numbered anew, and mean nothing to the model.
+    # If the classes have other names, their numbers mean nothing to the model.
     labelled = saved is None or saved.classes == loaded.class_names
     return _given(one, settings, depths, loaded, name, split, labelled=labelled)
 
 
 def _load(path: Path) -> Saved | torch.nn.Module:
-    """What ``train --save`` wrote, its folder or the model file in it; or what ``model.save`` wrote."""
+    """Load a folder written by ``train --save``, the model file in it, or a file written by ``model.save``."""
     if path.is_dir():
         return train.load_saved(path)
     try:
         facts = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
     except OSError:
         return nn.load(path)
-    except ValueError:  # damaged: it may be ours
+    except ValueError:  # damaged, but it may be one of ours
         return train.load_saved(path.parent)
-    # Models of other programs have a config.json beside them too.
+    # Models of other programs also have a config.json next to them.
     ours = path.name == "model.safetensors" and isinstance(facts, dict) and "format" in facts
     return train.load_saved(path.parent) if ours else nn.load(path)
 
@@ -233,7 +233,7 @@ def _load(path: Path) -> Saved | torch.nn.Module:
 def _dataset(
     given: str | PathLike[str] | Dataset | None, saved: Saved | None, split: int | None, notify: Callable[[str], None]
 ) -> tuple[Dataset, str, int | None]:
-    """The dataset, prepared as the saved model was trained; its name, and the split."""
+    """The dataset, prepared as in the training of the saved model; its name; and the split."""
     own = None if saved is None else saved.config.data
     if own is not None and given is None:
         return own.load(), own.name, own.split if split is None else split
@@ -267,13 +267,13 @@ def _untrained(
     split: int | None,
     notify: Callable[[str], None],
 ) -> Depths:
-    """One model for each depth: its last hidden state, the gradient that reaches its input, and its filter."""
+    """Measure one untrained model per depth: its last hidden state, gradient norm and filter response."""
     graph, rows = _graph(dataset, split), []
     sizes = {"in_channels": graph.num_features, "out_channels": max(1, dataset.num_outputs)}
     for depth in depths:
         notify(f"{model.name} at depth {depth}")
         torch.manual_seed(settings["seed"])
-        # The last layer of a discrete model gives the scores, so there is one more than hidden ones.
+        # The last layer of a discrete model gives the scores, so there is one layer more than hidden ones.
         options = model.at_depth(depth if model.continuous else depth + 1)
         made = model.create(hidden_channels=settings["hidden"], **sizes, **options)
         if hasattr(made, "trajectory"):
@@ -298,7 +298,7 @@ def _given(
     *,
     labelled: bool,
 ) -> Depths:
-    """One model at every depth; gradient and filter are those of the whole."""
+    """Measure one model at every depth. Gradient norm and filter response are those of the whole model."""
     graph = copy(_graph(dataset, split))
     graph.x = graph.x.to(next(model.parameters()).dtype)
     ours, classes = isinstance(model, nn.Model), dataset.num_classes
@@ -308,10 +308,12 @@ def _given(
         readable, classes = DEPTHS if model.continuous else _hidden_layers(model), model.config["out_channels"]
     continuous = isinstance(model, nn.Model) and model.continuous
     if not readable:
-        raise InputError("a model of one layer has no hidden state to measure: give a deeper one")
+        raise InputError("a model with one layer has no hidden state to measure: give a deeper one")
     depths = depths or readable
     if not continuous and depths[-1] > readable[-1]:
-        raise InputError(f"depths reaches {depths[-1]}: the model has {readable[-1]} hidden layers, give at most that")
+        raise InputError(
+            f"depths reaches {depths[-1]}, but the model has {readable[-1]} hidden layers: give at most that"
+        )
     states = watch(model, graph, times=depths).states if ours else [outputs[depth - 1] for depth in depths]
     rows: list[Row] = [
         {"depth": depth, **summary(state, graph.edge_index)} for depth, state in zip(depths, states, strict=True)
@@ -323,12 +325,12 @@ def _given(
 
 
 def _hidden_layers(model: nn.Model) -> list[int]:
-    # Hundreds of states as wide as the features would fill the memory: of such a model only a few are read.
+    # Hundreds of states as wide as the features would fill the memory, so only a few are read of such a model.
     return [int(layer) for layer in model.milestones if layer] or list(range(1, model.config["num_layers"]))
 
 
 def _gradient_norm(model: torch.nn.Module, graph: Data, classes: int) -> float | None:
-    # A regression has no classes, and another graph may have more of them than the model knows.
+    # A regression has no classes, and another graph may have more classes than the model.
     if len(graph.y) != graph.num_nodes or not bool((graph.y >= 0).any()) or int(graph.y.max()) >= classes:
         return None
     return gradient_norms(model, graph, of="states")["input"]

@@ -1,4 +1,4 @@
-"""Measures of how much a state differs along the edges of its graph."""
+"""Measures of how much neighbours differ."""
 
 from torch import Tensor
 
@@ -13,19 +13,20 @@ def dirichlet_energy(
 ) -> Tensor:
     r"""Dirichlet energy :math:`E(X) = \frac1n \sum_i \sum_{j \in N(i)} w_{ij} \|x_i - x_j\|_2^2`.
 
-    Every directed edge counts once, so an undirected edge stored in both directions counts twice, as in the double sum.
-    Differences are taken row by row in double precision, so the value is accurate near consensus as well.
+    Every directed edge counts once, so an undirected edge that is stored in both directions counts twice, as in the
+    double sum. Differences are computed in double precision, so the value is also accurate near consensus.
 
     Args:
         x: state ``[..., n, channels]``; leading dimensions, such as the steps of a trajectory, are kept.
         edge_index: edges ``[2, edges]``.
-        edge_weight: w of each edge, ``[edges]``; one where absent.
-        relative: divide by the squared Frobenius norm, :math:`E(X) / \|X\|_F^2`. This does not depend on the scale of
-            the state, so it also shows oversmoothing in a state that grows. It is 0 for a zero state. Times n it is the
-            Rayleigh quotient of the graph's Laplacian (twice that if edges are stored in both directions).
+        edge_weight: w of each edge, ``[edges]``; ones if None.
+        relative: divide by the squared Frobenius norm, :math:`E(X) / \|X\|_F^2`. The result does not depend on the
+            scale of the state, so it also detects oversmoothing of growing states. It is 0 for a zero state. Multiplied
+            by n, it is the Rayleigh quotient of the graph Laplacian (twice that if edges are stored in both
+            directions).
 
     Returns:
-        Energy ``[...]`` in the dtype of ``x``; differentiable in ``x`` and in the weights. Without edges it is 0.
+        Energy ``[...]`` in the dtype of ``x``, differentiable in ``x`` and in the weights. It is 0 without edges.
     """
     check_edge_index(edge_index, check_state(x).size(-2))
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
@@ -35,19 +36,19 @@ def dirichlet_energy(
 
 
 def mad(x: Tensor, edge_index: Tensor) -> Tensor:
-    r"""Mean average distance over edges: the mean over nodes of the mean cosine distance to their neighbours.
+    r"""Mean average distance (MAD): the mean over nodes of the mean cosine distance to their neighbours.
 
     .. math:: \bar D_i = \frac{1}{|N(i)|} \sum_{j \in N(i)} \Bigl(1 - \frac{x_i \cdot x_j}{\|x_i\| \|x_j\|}\Bigr),
        \qquad \mathrm{MAD} = \frac{1}{|\{i : N(i) \ne \emptyset\}|} \sum_i \bar D_i
 
     This is the measure of Chen et al., "Measuring and relieving the over-smoothing problem" (AAAI 2020), with the
-    graph's edges as target pairs. They divide by the number of *non-zero* distances; here every neighbour counts, since
-    otherwise the value would jump when a distance rounds to zero. The two agree unless two neighbours are parallel.
+    edges of the graph as target pairs. They divide by the number of *non-zero* distances. Here every neighbour counts,
+    because otherwise the value would jump when a distance rounds to zero. The two agree unless neighbours are parallel.
 
-    N(i) are the sources of the edges into i, without i itself: self-loops are left out, and so are nodes without
-    neighbours. Without any edge the value is 0. Two zero rows are at distance 0, a zero row is at distance 1 from any
-    other. MAD sees directions only: with one channel, or for rows that are multiples of each other, it is 0 however
-    much the rows differ in length.
+    N(i) has the sources of the edges into i, without i itself, so self-loops do not count, and neither do nodes without
+    neighbours. Without edges the value is 0. The distance of two zero rows is 0, and that of a zero row from any other
+    row is 1. MAD only compares directions: it is 0 if all rows are positive multiples of each other, however much their
+    norms differ.
 
     Args:
         x: state ``[..., n, channels]``.

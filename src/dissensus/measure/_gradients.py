@@ -1,4 +1,4 @@
-"""How strongly a loss depends on each layer of a model."""
+"""Gradient norms by layer."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,38 +21,38 @@ def gradient_norms(
     layers: str | Sequence[str] | None = None,
     forward: Forward | None = None,
 ) -> dict[str, float]:
-    r"""Norms of the loss gradient by layer, in evaluation mode; the model and its ``.grad`` stay as they are.
+    r"""Norms of the loss gradient by layer, in evaluation mode. The model and its ``.grad`` are left unchanged.
 
-    ``of="parameters"``: :math:`\|\partial \ell / \partial \theta\|_2` for each layer's parameters. Every parameter
-    belongs to exactly one layer: its name up to and including the first number (``convs.3.lin.weight`` to ``convs.3``),
-    or its first part if there is none (``encoder.weight`` to ``encoder``). A continuous model shares its parameters
-    over time; build it with several end times to see the norm by depth.
+    With ``of="parameters"`` these are :math:`\|\partial \ell / \partial \theta\|_2` for the parameters of each layer.
+    The layer of a parameter is its name up to the first number (``convs.3.lin.weight`` belongs to ``convs.3``), or the
+    first part of its name if there is no number (``encoder.weight`` belongs to ``encoder``). Continuous models share
+    their parameters over time; to see the norm by depth, build them with several end times.
 
-    ``of="states"``: :math:`\|\partial \ell / \partial X^l\|_F` for ``"input"`` (the features), then for the output of
-    each layer, layers chosen as in :func:`watch`.
+    With ``of="states"`` these are :math:`\|\partial \ell / \partial X^l\|_F` for ``"input"`` (the features) and for the
+    output of each layer. Layers are chosen as in :func:`watch`.
 
-    A layer that the loss does not reach has norm 0.
+    The norm is 0 for layers that do not influence the loss.
 
     Args:
         model: any ``torch.nn.Module``.
-        data: graph with ``x``, ``edge_index``, and ``y`` for the default loss.
+        data: graph with ``x`` and ``edge_index``, and ``y`` for the default loss.
         of: ``"parameters"`` or ``"states"``.
-        loss: called as ``loss(output, data)``; by default the cross-entropy with ``data.y``, over ``data.train_mask``
-            if there is one and over all labelled nodes (``y >= 0``) otherwise.
-        layers: with ``of="states"``, which modules are layers.
-        forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
+        loss: function called as ``loss(output, data)``. The default is the cross-entropy with ``data.y`` over
+            ``data.train_mask``, or over all labelled nodes (``y >= 0``) if there is no mask.
+        layers: which modules count as layers, for ``of="states"``; see :func:`watch`.
+        forward: function called as ``forward(model, data)`` to run the model. The default is ``model(data.x,
             data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
     """
     one_of("gradient", of, ["parameters", "states"])
     check_data(data)
     if loss is None:
         if getattr(data, "y", None) is None or not (data.y >= 0).any():
-            raise InputError("data.y holds no labels; give some, or another loss=")
+            raise InputError("data.y has no labels: give some, or another loss=")
         loss = _cross_entropy
     if of == "states":
         return _by_state(model, data, loss, layers, forward)
     if layers is not None:
-        raise InputError("layers= chooses outputs, not parameters; leave it out, or ask of='states'")
+        raise InputError("layers= chooses outputs, not parameters: leave it out, or use of='states'")
     return _by_parameter(model, data, loss, forward)
 
 
@@ -60,7 +60,7 @@ def _by_parameter(model: nn.Module, data: Data, loss: Loss, forward: Forward | N
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not named:
         raise InputError(
-            f"{type(model).__name__} has no trainable parameters; ask of='states' for the gradient by layer"
+            f"{type(model).__name__} has no trainable parameters: use of='states' for the gradient by layer"
         )
     with torch.enable_grad(), evaluating(model):
         value = loss(call(model, data, forward), data)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# Entries of the node features gathered at once: tens of megabytes, however many edges there are.
+# Number of entries gathered at once, which takes tens of megabytes, however many edges there are.
 _CHUNK = 2**20
 
 
@@ -26,8 +26,8 @@ def dirichlet_energy(
         \mathcal{E}(\mathbf{X}) = \frac{1}{|\mathcal{V}|} \sum_{i \in \mathcal{V}} \sum_{j \in \mathcal{N}(i)}
         w_{ij} {\| \mathbf{x}_i - \mathbf{x}_j \|}_2^2
 
-    Every directed edge counts once. Differences are taken row by row in double precision, so that the value is accurate
-    near consensus.
+    Every directed edge counts once. Differences are computed in double precision, so that the value is accurate near
+    consensus.
 
     Args:
         x (torch.Tensor): The node features of shape :obj:`[*, num_nodes, num_features]`.
@@ -50,7 +50,7 @@ def dirichlet_energy(
         total = total + squares.sum(-1)
     if relative:
         norm = state.square().sum((-2, -1))
-        # Written so that an undefined norm stays undefined: only an exact zero is replaced.
+        # Replaces only exact zeros, so that NaN stays NaN.
         total = total / torch.where(norm == 0, 1.0, norm)
     return (total / x.size(-2)).to(x.dtype)
 
@@ -65,8 +65,8 @@ def mean_average_distance(x: Tensor, edge_index: Tensor) -> Tensor:
         \mathbf{x}_j}{\| \mathbf{x}_i \| \| \mathbf{x}_j \|} \right), \qquad
         \mathrm{MAD} = \frac{1}{|\{ i : \mathcal{N}(i) \neq \emptyset \}|} \sum_i \bar{D}_i
 
-    Self-loops and nodes without neighbors are left out. Two zero rows are at distance zero, a zero row is at distance
-    one from any other.
+    Self-loops and nodes without neighbors are left out. The distance of two zero rows is zero, and that of a zero row
+    from any other row is one.
 
     Args:
         x (torch.Tensor): The node features of shape :obj:`[*, num_nodes, num_features]`.
@@ -77,7 +77,7 @@ def mean_average_distance(x: Tensor, edge_index: Tensor) -> Tensor:
     num_nodes = x.size(-2)
     edge_index = edge_index[:, edge_index[0] != edge_index[1]]
     directions = scaled(x)
-    # Divided by the largest entry first, the squares of a very short row do not underflow.
+    # Dividing by the largest entry first keeps the squares of very small rows from underflowing.
     largest = directions.abs().amax(-1, keepdim=True)
     directions = directions / torch.where(largest == 0, 1.0, largest)
     length = directions.norm(dim=-1, keepdim=True)
@@ -87,7 +87,7 @@ def mean_average_distance(x: Tensor, edge_index: Tensor) -> Tensor:
     sums = x.new_zeros(x.shape[:-1], dtype=torch.float64)
     for part in _parts(x, edge_index):
         source, target = edge_index[:, part]
-        # For unit vectors 1 - cos = |u - v|^2 / 2, which does not cancel when the two are nearly parallel.
+        # For unit vectors 1 - cos = |u - v|^2 / 2, which is free of cancellation if they are nearly parallel.
         gap = directions.index_select(-2, target) - directions.index_select(-2, source)
         distance = gap.square().sum(-1) / 2
         one_is_zero = is_zero.index_select(-1, target) != is_zero.index_select(-1, source)
@@ -98,10 +98,10 @@ def mean_average_distance(x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def scaled(x: Tensor) -> Tensor:
-    """``x`` in double precision, each ``[n, channels]`` matrix divided by its largest absolute entry.
+    """``x`` in double precision, with each ``[n, channels]`` matrix divided by its largest absolute entry.
 
-    Ratios of squares are then free of overflow and underflow, whatever the scale of the state. A zero matrix stays
-    zero; one with an infinite or undefined entry has an undefined entry afterwards.
+    Ratios of squares then neither overflow nor underflow. A zero matrix stays zero; a matrix with an infinite entry or
+    a NaN contains a NaN afterwards.
     """
     x = x.double()
     largest = x.detach().abs().amax((-2, -1), keepdim=True)
@@ -109,12 +109,12 @@ def scaled(x: Tensor) -> Tensor:
 
 
 def where_finite(x: Tensor, value: Tensor) -> Tensor:
-    """``value [...]``, NaN where the state ``x [..., n, channels]`` is not finite."""
+    """``value [...]`` with NaN wherever the state ``x [..., n, channels]`` is not finite."""
     return torch.where(x.isfinite().all(-1).all(-1), value, torch.nan)
 
 
 def _parts(x: Tensor, edge_index: Tensor) -> Iterator[slice]:
-    """The edges in pieces so small that gathering the rows of ``x`` for one needs little memory."""
+    """Slices of the edges, so short that gathering the rows of ``x`` for one of them needs little memory."""
     size = max(1, _CHUNK // max(1, x.numel() // x.size(-2)))
     for start in range(0, edge_index.size(1), size):
         yield slice(start, start + size)

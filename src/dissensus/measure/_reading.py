@@ -1,4 +1,4 @@
-"""Run a model and record what its layers put out, leaving the model as it was."""
+"""Run a model and record the outputs of its layers, without changing the model."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,17 +16,17 @@ Forward = Callable[[nn.Module, Data], Any]
 
 
 def check_data(data: Data) -> Data:
-    """``data`` itself if it has features and edges."""
+    """Return ``data`` if it has features and edges."""
     for name in ("x", "edge_index"):
         if getattr(data, name, None) is None:
-            raise InputError(f"data.{name} is missing; a graph with node features is needed, as a torch_geometric Data")
+            raise InputError(f"data.{name} is missing: give a torch_geometric Data with node features and edges")
     return data
 
 
 def call(model: nn.Module, data: Data, forward: Forward | None) -> Any:
-    """The model's output on ``data``: ``forward(model, data)``, or ``model(data.x, data.edge_index)``.
+    """The model's output on ``data``: ``forward(model, data)``, or by default ``model(data.x, data.edge_index)``.
 
-    The latter with ``edge_weight``, where ``data`` has weights and the model takes them.
+    The default also passes ``edge_weight`` if ``data`` has weights and the model takes them.
     """
     if forward is not None:
         return forward(model, data)
@@ -34,14 +34,14 @@ def call(model: nn.Module, data: Data, forward: Forward | None) -> Any:
 
 
 def weights_for(function: Callable[..., Any], data: Data) -> dict[str, Tensor]:
-    """``edge_weight`` of ``data`` as an argument, if there are weights and the function takes an argument so named."""
+    """``edge_weight`` of ``data`` as a keyword argument, if there are weights and the function takes it."""
     weight = getattr(data, "edge_weight", None)
     return {"edge_weight": weight} if weight is not None and "edge_weight" in signature(function).parameters else {}
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside (no dropout, no running statistics); afterwards every module's own mode again."""
+    """Context manager for evaluation mode; afterwards every module is back in its own mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -52,7 +52,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[str, nn.Module]:
-    """The modules that count as layers, by name; see :func:`watch`."""
+    """The modules that count as layers, by name (see :func:`watch`)."""
     modules = {name or type(module).__name__: module for name, module in model.named_modules()}
     children = _children(model)
     if layers is None:
@@ -67,12 +67,12 @@ def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[
                 raise unknown("layer", name, modules)
         selected = {name: modules[name] for name in names}
     if not selected:
-        raise InputError(f"{type(model).__name__} has no layers to read; name modules of it in layers=")
+        raise InputError(f"{type(model).__name__} has no layers to read: name some of its modules in layers=")
     return selected
 
 
 def _children(model: nn.Module) -> dict[str, nn.Module]:
-    """The top-level children; in place of a list or dictionary of modules, which is never called, its members."""
+    """The top-level children. A list or dictionary of modules, which is never called, is replaced by its members."""
     found: dict[str, nn.Module] = {}
     for name, child in model.named_children():
         holds = isinstance(child, nn.ModuleList | nn.ModuleDict)
@@ -84,7 +84,7 @@ def _children(model: nn.Module) -> dict[str, nn.Module]:
 def recording(
     layers: dict[str, nn.Module], nodes: int, keep: Callable[[Tensor], Tensor]
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """A list that fills, call by call, with ``(name, keep(state))`` of the layers; hooks are gone afterwards."""
+    """Context manager that collects ``(name, keep(state))`` for every call of a layer in a list, through hooks."""
     records: list[tuple[str, Tensor]] = []
     calls: Counter[str] = Counter()
 
@@ -106,7 +106,7 @@ def recording(
 
 
 def _state_in(output: Any, nodes: int) -> Tensor | None:
-    """The first tensor in an output, tuples and dictionaries included, with one row of channels for each node."""
+    """The first tensor in an output (which may be a tuple or dictionary) with one row for each node."""
     if isinstance(output, Tensor):
         is_state = output.is_floating_point() and output.dim() == 2 and output.size(0) == nodes and output.size(1) > 0
         return output if is_state else None

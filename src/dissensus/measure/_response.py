@@ -1,4 +1,4 @@
-"""Which frequencies of the graph a model lets through."""
+"""The frequency response of a model over the spectrum of its graph."""
 
 from typing import Any, NamedTuple
 
@@ -16,19 +16,19 @@ from dissensus.measure._checks import check_state
 from dissensus.measure._edges import dirichlet_energy
 from dissensus.measure._reading import Forward, call, check_data, evaluating
 
-# Up to this many nodes the Laplacian is diagonalised (a few seconds); beyond, it is only ever multiplied with.
+# Up to this many nodes the Laplacian is diagonalised (which takes a few seconds); above, only products are used.
 _EXACT_NODES = 3000
 _ORDER = 80
 _NOISE_COLUMNS = 4
-# Entries of the sketch that stands for J'W: large enough that sketching adds well under a percent to the error.
+# Number of entries of the sketch of J'W, so large that sketching adds well under one per cent to the error.
 _ENTRIES = 2**20
 
 
 class FilterResponse(NamedTuple):
-    """A model's response over the spectrum of its graph; see :func:`filter_response`.
+    """The response of a model over the spectrum of its graph; see :func:`filter_response`.
 
-    ``frequency [bands]`` are the middles of equal bands of [0, 2], ``gain [bands]`` the response in each (NaN where the
-    graph has no eigenvalue); ``sharpening`` and ``smoothing`` are shares that add up to 1.
+    ``frequency [bands]`` has the midpoints of equal bands of [0, 2], and ``gain [bands]`` the response in each band
+    (NaN if the graph has no eigenvalue there). The shares ``sharpening`` and ``smoothing`` add up to 1.
     """
 
     frequency: Tensor
@@ -40,49 +40,51 @@ class FilterResponse(NamedTuple):
 def filter_response(
     model: nn.Module, data: Data, *, bands: int = 20, probes: int = 8, seed: int = 0, forward: Forward | None = None
 ) -> FilterResponse:
-    r"""Frequency response of a model around its input, and how much of it sharpens or smooths.
+    r"""Frequency response of a model at its input, and the shares of it that sharpen and smooth.
 
     Frequencies are the eigenvalues :math:`0 = \lambda_1 \le \dots \le \lambda_n \le 2`, with eigenvectors :math:`u_k`,
-    of the symmetric normalised Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}` of the graph, taken undirected, unweighted
-    and without self-loops. With J the Jacobian of the model's output in ``data.x``, the gain at a frequency is
+    of the symmetric normalised Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`. The graph is taken as undirected and
+    unweighted, without self-loops. With the Jacobian J of the model's output with respect to ``data.x``, the gain at a
+    frequency is
 
     .. math:: g_k^2 = \frac{1}{c} \sum_{m=1}^{c} \| J (u_k \otimes e_m) \|^2,
 
-    the root mean square output per unit of input at that frequency, over the input channels. The shares are
+    which is the root mean square output per unit of input at that frequency, over all input channels. The shares are
 
     .. math:: \text{sharpening} = \frac{\sum_k \frac{\lambda_k}{2} g_k^2}{\sum_k g_k^2}, \qquad
        \text{smoothing} = \frac{\sum_k (1 - \frac{\lambda_k}{2}) g_k^2}{\sum_k g_k^2}.
 
-    Since the trace of L is n, a model that treats all frequencies alike, such as an MLP, has both at one half; one that
-    averages over neighbours has a larger smoothing share, one that enlarges differences a larger sharpening share.
+    The trace of L is n, so a model that treats all frequencies alike, such as an MLP, has two equal shares. A model
+    that averages over neighbours has a larger smoothing share, and one that increases differences a larger sharpening
+    share.
 
-    The sums over k are traces, estimated with random output directions W as :math:`E\,\|U_b' J' W\|^2` for a band b:
-    one pass forward and one back for each probe. Up to 3000 nodes eigenvectors are exact. For larger graphs
-    the bands are Jackson-damped Chebyshev polynomials of L applied to a random sketch of :math:`J'W`, so that nothing
-    dense of size n x n is formed, and a gain mixes in some of its neighbouring bands; the shares need no eigenvectors
-    at any size.
+    The sums over k are traces, which are estimated with random output directions W as :math:`E\,\|U_b' J' W\|^2` for a
+    band b. Every probe takes one forward and one backward pass. Up to 3000 nodes, eigenvectors are exact. For larger
+    graphs, bands are approximated by Jackson-damped Chebyshev polynomials of L applied to a random sketch of
+    :math:`J'W`, so no dense n x n matrix is formed, but the gain of a band includes a little of its neighbours. The
+    shares need no eigenvectors for any size.
 
-    Nodes without neighbours have no frequency and are left out. A graph without edges, and a model whose Jacobian is
-    zero, prefer nothing: both shares are one half (with gains NaN, and 0). If the Jacobian is not finite, all is NaN.
+    Nodes without neighbours have no frequency and are left out. For a graph without edges (gain NaN) and for a model
+    whose Jacobian is zero (gain 0), both shares are 1/2. If the Jacobian is not finite, all values are NaN.
 
     Args:
-        model: any module whose output is differentiable in ``data.x``; run in evaluation mode and left as it was.
+        model: any module whose output is differentiable in ``data.x``. It is run in evaluation mode and not changed.
         data: graph with ``x [n, in_channels]`` and ``edge_index``.
-        bands: number of equal bands of [0, 2]; 0 for the shares alone, which is quicker.
-        probes: number of random output directions; the relative error of the shares falls as ``1 / sqrt(probes)``.
-        seed: seed of all random directions.
-        forward: how to run the model, called as ``forward(model, data)``; by default ``model(data.x,
+        bands: number of equal bands of [0, 2]. With 0, only the shares are computed, which is faster.
+        probes: number of random output directions. The relative error of the shares decreases as ``1 / sqrt(probes)``.
+        seed: seed of the random directions.
+        forward: function called as ``forward(model, data)`` to run the model. The default is ``model(data.x,
             data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
 
     Returns:
-        ``frequency [bands]``, the middles of the bands; ``gain [bands]``, NaN where the graph has no eigenvalue; and
-        the shares ``sharpening`` and ``smoothing``, which add up to 1.
+        ``frequency [bands]``, the midpoints of the bands; ``gain [bands]``, with NaN for bands without an eigenvalue;
+        and the shares ``sharpening`` and ``smoothing``, which add up to 1.
     """
     check_data(data)
     check_state(data.x)
     check_edge_index(data.edge_index, int(data.x.size(0)))
     if bands < 0 or probes < 1:
-        raise InputError(f"bands must be at least 0 and probes at least 1, not {bands} and {probes}")
+        raise InputError(f"bands is {bands} and probes is {probes}: give at least 0 bands and at least 1 probe")
     frequency = (torch.arange(bands, dtype=torch.float64) + 0.5) * (2 / max(1, bands))
     columns = max(1, min(int(data.x.size(-1)), _ENTRIES // int(data.x.size(0)) // probes))
     pulled = _pull_back(model, data, probes, columns, seed, forward)
@@ -101,7 +103,7 @@ def filter_response(
         energy, count = _exact(laplacian, pulled.numpy(), bands)
     else:
         energy, count = _polynomial(laplacian, pulled.numpy(), bands, np.random.default_rng(seed))
-    # A polynomial's leakage into an empty band amounts to a small fraction of an eigenvalue.
+    # Leakage into an empty band amounts to a small fraction of an eigenvalue.
     occupied = count > 0.5
     gain = np.sqrt(energy / (probes * data.x.size(-1) * np.where(occupied, count, 1.0)))
     return FilterResponse(frequency, torch.from_numpy(np.where(occupied, gain, np.nan)), sharpening, 1 - sharpening)
@@ -110,8 +112,8 @@ def filter_response(
 def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: int, forward: Forward | None) -> Tensor:
     """``J' W`` for random output directions W, ``[n, probes * columns]`` in double precision on the CPU.
 
-    Where a probe has more channels than ``columns``, random signs mix them to that many and keep their energy on
-    average.
+    If a probe has more channels than ``columns``, random signs mix them to that many columns, which preserves the
+    expected energy.
     """
     data = data.clone()
     data.x = data.x.detach().requires_grad_()
@@ -120,7 +122,7 @@ def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: in
     pulled = torch.empty(probes, nodes, columns, dtype=torch.float64)
     with torch.enable_grad(), evaluating(model):
         for k in range(probes):
-            # A pass forward for each one back: not every model's own backward can be run twice.
+            # One forward pass for every backward pass, because not every model's backward can be run twice.
             gradient = _random_gradient(call(model, data, forward), data.x, generator).double().cpu()
             signs = torch.randint(0, 2, (channels, columns), generator=generator).double() * 2 - 1
             pulled[k] = gradient if columns == channels else gradient @ (signs / columns**0.5)
@@ -129,20 +131,20 @@ def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: in
 
 def _random_gradient(output: Any, x: Tensor, generator: torch.Generator) -> Tensor:
     if not isinstance(output, Tensor):
-        raise InputError(f"the model returns a {type(output).__name__}, not a tensor; pick one with forward=")
+        raise InputError(f"the model returns a {type(output).__name__}, not a tensor: select one with forward=")
     gradient = None
     if output.requires_grad:
         direction = torch.randn(output.shape, generator=generator).to(output)
         (gradient,) = torch.autograd.grad(output, x, direction, allow_unused=True)
     if gradient is None:
         raise InputError(
-            "no gradient reaches data.x; the model must not detach its input, and forward= must use data.x"
+            "no gradient reaches data.x: the model must not detach its input, and forward= must use data.x"
         )
     return gradient
 
 
 def _simple_graph(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """Edges of the undirected graph without loops and repetitions, on its nodes with a neighbour; and these nodes."""
+    """The edges of the undirected graph without self-loops and duplicates, and the nodes with at least one edge."""
     edge_index = remove_self_loops(edge_index.long())[0]
     edge_index = coalesce(to_undirected(edge_index, num_nodes=nodes), num_nodes=nodes)
     kept, relabelled = edge_index.unique(return_inverse=True)
@@ -150,7 +152,7 @@ def _simple_graph(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
 
 
 def _sharpening(pulled: Tensor, edges: Tensor) -> float:
-    """``tr(G' L G) / (2 tr(G' G))``; ``tr(G' L G)`` sums the squared differences of ``D^-1/2 G``, each edge once."""
+    """``tr(G' L G) / (2 tr(G' G))``, where ``tr(G' L G)`` is the sum of squared differences of ``D^-1/2 G``."""
     degree = torch.bincount(edges[0]).double()
     largest = float(pulled.abs().max())
     if largest == 0:
@@ -171,7 +173,7 @@ Bands = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _exact(laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int) -> Bands:
-    """Energy of ``signal [n, columns]`` in each band, and the number of eigenvalues there."""
+    """The energy of ``signal [n, columns]`` in each band, and the number of eigenvalues in the band."""
     eigenvalues, eigenvectors = np.linalg.eigh(laplacian.toarray())
     band = np.clip((eigenvalues * bands / 2).astype(int), 0, bands - 1)
     energy = np.square(eigenvectors.T @ signal).sum(1)
@@ -181,7 +183,7 @@ def _exact(laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int)
 def _polynomial(
     laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int, generator: np.random.Generator
 ) -> Bands:
-    """The same from the Chebyshev moments ``<s, T_k(L - I) s>`` of the signal and of white noise (which counts)."""
+    """The same from Chebyshev moments ``<s, T_k(L - I) s>`` of the signal and, for the numbers, of white noise."""
     nodes, columns = signal.shape
     noise = generator.choice([-1.0, 1.0], (nodes, _NOISE_COLUMNS)) / np.sqrt(_NOISE_COLUMNS)
     both = np.concatenate([signal, noise], axis=1)
@@ -191,14 +193,14 @@ def _polynomial(
     for k in range(_ORDER + 1):
         inner = np.einsum("nc,nc->c", both, now)
         moments[k] = inner[:columns].sum(), inner[columns:].sum()
-        # T_{k+1} = 2 z T_k - T_{k-1}; with T_{-1} = T_1 the first step needs no case of its own.
+        # T_{k+1} = 2 z T_k - T_{k-1}; with T_{-1} = T_1 the first step is not a special case.
         before, now = now, 2 * (shifted @ now) - before
     energy, count = (_band_coefficients(bands) @ moments).clip(min=0).T
     return energy, count
 
 
 def _band_coefficients(bands: int) -> NDArray[np.float64]:
-    """Jackson-damped Chebyshev coefficients ``[bands, order + 1]`` of the bands' indicators in ``z = lambda - 1``."""
+    """Jackson-damped Chebyshev coefficients ``[bands, order + 1]`` of the band indicators in ``z = lambda - 1``."""
     k = np.arange(1, _ORDER + 1)
     angle = np.arccos(np.clip(np.linspace(-1, 1, bands + 1), -1, 1))
     upper, lower = angle[:-1, None], angle[1:, None]

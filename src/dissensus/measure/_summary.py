@@ -16,17 +16,18 @@ from dissensus.measure._edges import dirichlet_energy, mad
 
 
 def summary(x: Tensor, edge_index: Tensor) -> dict[str, float]:
-    """Every scalar measure of one state ``[n, channels]``, by the name of its function.
+    """All scalar measures of one state ``[n, channels]``, by the name of their function.
 
-    The singular values behind the two ranks and the rank-one distance are computed once.
-    ``relative_dirichlet_energy`` is :func:`dirichlet_energy` with ``relative=True``. All in double precision.
+    This is faster than calling each function, because the singular values are computed only once.
+    ``relative_dirichlet_energy`` is :func:`dirichlet_energy` with ``relative=True``. All values are computed in double
+    precision.
     """
     if check_state(x).dim() != 2:
-        raise InputError(f"summary takes one state [n, channels], not {list(x.shape)}; call it for each step")
+        raise InputError(f"summary takes one state [n, channels], not {list(x.shape)}: call it for each step")
     check_edge_index(edge_index, x.size(0))
     x = x.detach()
     singular = spectrum(x)
-    # Double precision, as a small energy of a float32 state would underflow when it is returned in that dtype.
+    # Double precision, because a small energy of a float32 state would underflow in float32.
     double = x.double()
     # One pass over the edges for both energies.
     relative = float(dirichlet_energy(double, edge_index, relative=True))

@@ -27,15 +27,15 @@ class ACMP(AttentiveModel):
         \dot X_i = \alpha \sum_j (a_{ij} - \beta)(X_j - X_i) + \delta\, X_i \odot (1 - X_i \odot X_i), \qquad
         \alpha = \sigma(a),\; \delta = \sigma(d)
 
-    over the neighbours j of i. The published code leaves the repulsion out of the outflow,
-    :math:`\alpha\,(\sum_j (a_{ij} - \beta) X_j - X_i)`; ``equation="code"`` does the same.
+    with sums over the neighbours j of i. In the published code the repulsion does not appear in the outflow,
+    :math:`\alpha\,(\sum_j (a_{ij} - \beta) X_j - X_i)`; ``equation="code"`` selects that form.
 
     Args:
-        repulsion: :math:`\beta \ge 0`; neighbours whose attention is below it repel each other. It acts on every
-            edge, so nodes of high degree need small steps.
+        repulsion: :math:`\beta \ge 0`. Neighbours whose attention is below it repel each other. It acts on every edge,
+            so nodes of high degree need small time steps.
         equation: ``paper`` or ``code``.
         learn_time_scale: learn :math:`\alpha`; otherwise it is 1.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(

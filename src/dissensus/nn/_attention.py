@@ -18,7 +18,7 @@ OPTION_ATTENTIONS = ("node", "gram", "identity")
 
 
 def both(x: Tensor, first: torch.nn.Linear, second: torch.nn.Linear) -> tuple[Tensor, Tensor]:
-    """Two linear maps of the same input in one product: [..., in] -> [..., out] twice."""
+    """Apply two linear maps to the same input with one matrix product: [..., in] -> two of [..., out]."""
     weight = torch.cat([first.weight, second.weight])
     bias = None if first.bias is None or second.bias is None else torch.cat([first.bias, second.bias])
     left, right = torch.nn.functional.linear(x, weight, bias).split([first.out_features, second.out_features], -1)
@@ -31,18 +31,18 @@ class CommunicationAttention(torch.nn.Module):
     .. math::
         a_{ik} = \operatorname{mean}_h \operatorname{softmax}_k s(W_K x_i, W_Q x_k)
 
-    with the score s of ``kind``: ``scaled_dot`` :math:`\langle a, b\rangle/\sqrt{d_k}`; ``cosine``; ``pearson``, the
-    cosine of the centred vectors; ``exp_kernel`` :math:`\sigma^2 \exp(-\|a-b\|^2 / 2\ell^2)` with learnable
-    :math:`\sigma, \ell`.
+    The score s(a, b) depends on ``kind``: ``scaled_dot`` is :math:`\langle a, b\rangle/\sqrt{d_k}`; ``cosine`` the
+    cosine similarity; ``pearson`` the cosine similarity of the centred vectors; ``exp_kernel`` is
+    :math:`\sigma^2 \exp(-\|a-b\|^2 / 2\ell^2)` with learnable :math:`\sigma` and :math:`\ell`.
 
     Args:
         channels: width of the node states.
-        heads: number of heads; divides ``attention_channels``.
-        attention_channels: width of all keys together.
-        kind: the score.
-        normalizer: ``softmax``; ``squareplus``, :math:`(s + \sqrt{s^2 + 4})/2` divided by its row's sum; or
-            ``symmetric``, the geometric mean of the softmax over a row and the softmax over a column,
-            :math:`e^{s_{ik}} / \sqrt{\sum_l e^{s_{il}} \sum_l e^{s_{lk}}}`. Equal scores give
+        heads: number of heads; must divide ``attention_channels``.
+        attention_channels: width of the keys, summed over heads.
+        kind: the score function.
+        normalizer: ``softmax``; ``squareplus``, which is :math:`(s + \sqrt{s^2 + 4})/2` divided by its row sum; or
+            ``symmetric``, the geometric mean of the softmax over rows and the softmax over columns,
+            :math:`e^{s_{ik}} / \sqrt{\sum_l e^{s_{il}} \sum_l e^{s_{lk}}}`. With equal scores, ``symmetric`` gives
             :math:`D^{-1/2} A D^{-1/2}`; its spectral norm is at most one.
     """
 
@@ -62,7 +62,7 @@ class CommunicationAttention(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Small weights, so that attention starts near uniform."""
+        """Reset to small weights, so that attention starts close to uniform."""
         for layer in (self.key, self.query):
             torch.nn.init.normal_(layer.weight, std=1e-2)
             torch.nn.init.uniform_(layer.bias, -1.0, 1.0)
@@ -92,55 +92,56 @@ class CommunicationAttention(torch.nn.Module):
         # [n, heads, head_channels] twice -> [entries, heads]
         if self.heads == 1 or self.head_channels >= 8:
             return torch.stack([pattern.sddmm(keys[:, h], queries[:, h]) for h in range(self.heads)], 1)
-        # Narrow heads: products at full width with the other heads' keys set to zero are faster than slices.
+        # For narrow heads, products at full width with the keys of other heads set to zero are faster than slices.
         own = torch.eye(self.heads, dtype=keys.dtype, device=keys.device).repeat_interleave(self.head_channels, 1)
         each, queries = keys.flatten(1) * own.unsqueeze(1), queries.flatten(1)
         return torch.stack([pattern.sddmm(each[h], queries) for h in range(self.heads)], 1)
 
     def forward(self, x: Tensor, pattern: Pattern, weight: Tensor | None = None) -> Tensor:
-        """The entries of A_a on the pattern, [entries]; positive edge weights multiply before normalising."""
+        """The entries of A_a on the pattern, [entries]. Edge weights multiply the attention before normalisation."""
         scores = self.scores(x, pattern)
         if self.normalizer == "softmax":
             return pattern.row_softmax(scores, weight).mean(1)
         if self.normalizer == "symmetric":
             return _symmetric_softmax(pattern, scores, weight).mean(1)
-        # (s + r)/2 with r = sqrt(s^2 + 4); for negative s its equal 2/(r - s), which cannot cancel to zero
+        # (s + r)/2 with r = sqrt(s^2 + 4); for negative s the equal 2/(r - s), which is free of cancellation
         larger = 0.5 * (scores.abs() + torch.sqrt(scores.square() + 4.0))
         positive = torch.where(scores < 0, 1.0 / larger, larger)
         return pattern.row_normalize(positive if weight is None else positive * weight.unsqueeze(1)).mean(1)
 
 
 def _symmetric_softmax(pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
-    """The geometric mean of the softmax over rows and over columns: [entries, heads] -> the same."""
+    """The geometric mean of the softmax over rows and the softmax over columns, [entries, heads]."""
     rows = pattern.row_softmax(scores, weight)
     weight_t = None if weight is None else pattern.transposed(weight)
     columns = pattern.T.transposed(pattern.T.row_softmax(pattern.transposed(scores), weight_t))
-    # The square root has no derivative at zero, which a share reaches by underflow.
+    # The square root has no derivative at zero, and a softmax can underflow to zero.
     return (rows * columns).clamp_min(torch.finfo(scores.dtype).tiny).sqrt()
 
 
 class OptionAttention(torch.nn.Module):
-    r"""Multi-head attention between options, averaged over heads; row j is what option j attends to.
+    r"""Multi-head attention between options, averaged over heads. Row j has the weights with which option j attends.
 
     .. math::
         A_o = \operatorname{mean}_h \operatorname{softmax}(K Q^\top / \sqrt{d_k} + \beta I)
 
-    - ``node``, the paper's: keys and queries from an option's n opinions, :math:`K = X^\top W_K`. Binds the model to
-      one graph's node count and node order.
-    - ``gram``: from the option's row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. Invariant to the order of
-      nodes, and defined for any graph; in a batch each graph has its own.
-    - ``identity``: :math:`A_o = I`, the sharp limit.
+    - ``node``, as in the paper: keys and queries come from the n opinions on an option, :math:`K = X^\top W_K`. This
+      ties the model to one graph and the order of its nodes.
+    - ``gram``: keys and queries come from a row of the Gram matrix, :math:`K = (X^\top X / n) W_K`. This works on any
+      graph and does not depend on the order of nodes. In a batch, each graph has its own matrix.
+    - ``identity``: :math:`A_o = I`.
 
-    The learnable bias :math:`\beta` on an option's own score lets training choose how sharp the matrix is: of a nearly
-    uniform one only the mean over options is critical, of a sharper one more directions are.
+    The learnable bias :math:`\beta` is added to the score of each option with itself, and so decides how close
+    :math:`A_o` is to the identity. If :math:`A_o` is nearly uniform, only the mean over options is critical; the closer
+    it is to the identity, the more directions are.
 
     Args:
         kind: one of the above.
         channels: number of options o.
         heads: number of heads.
-        attention_channels: width of all keys together.
-        own_score: initial :math:`\beta`; zero leaves it out.
-        num_nodes: n, for ``node``.
+        attention_channels: width of the keys, summed over heads.
+        own_score: initial value of :math:`\beta`; zero means no bias.
+        num_nodes: n, needed for ``node``.
     """
 
     def __init__(
@@ -160,8 +161,8 @@ class OptionAttention(torch.nn.Module):
             return
         if kind == "node" and (num_nodes is None or num_nodes < 1):
             raise InputError(
-                f"option_attention='node' needs num_nodes, not {num_nodes}: give the node count of your graph, or use "
-                "'gram'"
+                f"option_attention='node' needs num_nodes, but it is {num_nodes}: give the number of nodes of your "
+                "graph, or use 'gram'"
             )
         width = num_nodes if kind == "node" and num_nodes else channels
         self.key = torch.nn.Linear(width, attention_channels, bias=False)
@@ -170,7 +171,7 @@ class OptionAttention(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot's weights; the bias at its initial value."""
+        """Reset the weights (Glorot) and the bias."""
         if self.kind != "identity":
             torch.nn.init.xavier_uniform_(self.key.weight)
             torch.nn.init.xavier_uniform_(self.query.weight)
@@ -178,7 +179,7 @@ class OptionAttention(torch.nn.Module):
             torch.nn.init.constant_(self.own_score, self.initial_own_score)
 
     def forward(self, x: Tensor, sizes: Sequence[int] = ()) -> Tensor | float:
-        """A_o, [o, o]; with the ``sizes`` of the graphs of a batch, [graphs, o, o]; the number 1 for ``identity``."""
+        """A_o [o, o]; for a batch of graphs of these ``sizes`` [graphs, o, o]; the number 1 for ``identity``."""
         if self.kind == "identity":
             return 1.0
         self.check(x.shape[0], sizes)
@@ -189,17 +190,17 @@ class OptionAttention(torch.nn.Module):
         return self._attend(torch.stack([part.t() @ part / max(part.shape[0], 1) for part in x.split(list(sizes))]))
 
     def check(self, n: int, sizes: Sequence[int]) -> None:
-        """Refuse a graph of n nodes, or a batch of graphs of these ``sizes``, that ``node`` was not made for."""
+        """Raise an error if ``node`` was created for another graph than one of n nodes, or for no batch."""
         if self.kind == "node" and type(n) is not int:
             raise InputError(
-                f"option_attention='node' was made for one graph of {self.num_nodes} nodes: export the model without a "
-                "dynamic number of nodes, or use option_attention='gram'"
+                f"option_attention='node' only works on one graph, of {self.num_nodes} nodes: export the model without "
+                "a dynamic number of nodes, or use option_attention='gram'"
             )
         if self.kind == "node" and (n != self.num_nodes or sizes):
             raise InputError(
                 f"the graph has {n} nodes" + (f" in {len(sizes)} graphs" if sizes else "") + ", but "
-                f"option_attention='node' was made for one graph of {self.num_nodes}: use option_attention='gram', "
-                "which works on any graph"
+                f"option_attention='node' only works on one graph, of {self.num_nodes} nodes: use "
+                "option_attention='gram', which works on any graph"
             )
 
     def _attend(self, vectors: Tensor) -> Tensor:

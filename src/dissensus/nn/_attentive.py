@@ -1,4 +1,4 @@
-"""The base of the continuous baselines: a learned communication graph, fixed along the solution or recomputed."""
+"""The base class of the continuous baselines, with a learned communication graph."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dissensus.nn._attention import CommunicationAttention
 from dissensus.nn._continuous import Context, ContinuousModel, ContinuousOptions
 from dissensus.solve import AutogradField, Field
 
-# Where a model's paper and its published code differ, the paper's equation is the default.
+# If a model's paper and its published code differ, the equation of the paper is the default.
 EQUATIONS = ("paper", "code")
 
 
 class Gate(torch.nn.Module):
-    """A learnable factor ``sigmoid(a)`` with a = 0 at the start; the number 1 where it is not learned."""
+    """The factor ``sigmoid(a)`` with a learnable a that starts at 0, or the constant 1 if it is not learned."""
 
     def __init__(self, learned: bool) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Gate(torch.nn.Module):
 
 
 def graph_states(communication: CommunicationAttention, graph: Graph, channels: int) -> float:
-    """Estimated memory of one field evaluation and its attention for autograd, in units of states [n, channels]."""
+    """Estimated autograd memory of one evaluation of the field with its attention, in states [n, channels]."""
     edges = 4.0 * communication.heads * graph.pattern.entries
     keys = 4.0 * communication.heads * communication.head_channels * graph.num_nodes
     return 5.0 + (edges + keys) / max(graph.num_nodes * channels, 1)
@@ -57,12 +57,12 @@ class AttentiveModel(ContinuousModel):
     """A continuous model on the communication graph that :class:`~dissensus.nn.CommunicationAttention` learns.
 
     Args:
-        heads: attention heads; divides ``attention_channels``.
+        heads: number of attention heads; must divide ``attention_channels``.
         attention_channels: width of keys and queries.
-        attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
+        attention: attention score of an edge: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
         normalizer: ``softmax``, ``squareplus`` or ``symmetric``.
-        adaptive: recompute the graph from the state along the solution ("-aa"), rather than once from x(0).
-        in_channels, hidden_channels, out_channels, options: of :class:`ContinuousModel`.
+        adaptive: recompute the graph from the current state along the solution ("-aa"), instead of once from x(0).
+        in_channels, hidden_channels, out_channels, options: see :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class AttentiveModel(ContinuousModel):
 
     @abstractmethod
     def dynamics(self, x0: Tensor, values: Tensor, context: Context) -> Field:
-        """The field on the graph with the values ``values`` [entries], from the state x0 [n, hidden_channels]."""
+        """The field on the graph with these ``values`` [entries]; x0 [n, hidden_channels] is the initial state."""
 
     def field(self, x0: Tensor, context: Context) -> Field:
         x0 = self.read(self.start(x0))
@@ -104,7 +104,7 @@ class AttentiveModel(ContinuousModel):
     def graphs(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None
     ) -> tuple[Tensor, None]:
-        """The learned graph at time 0: A_a, sparse CSR [n, n], every row sums to one; and None, as there is no A_o."""
+        """The learned graph A_a at time 0 as sparse CSR [n, n], and None, because there is no A_o. Rows sum to one."""
         x = self.check_features(x)
         context = self.context(x.shape[0], edge_index, edge_weight, None)
         x0 = self.read(self.start(self.encoder(x)))

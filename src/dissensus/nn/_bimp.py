@@ -54,58 +54,63 @@ class BIMP(ContinuousModel):
         u = r u^*,\; u^* = \frac{d}{\alpha + 3}
 
     Nodes are agents, channels are options. The communication graph :math:`A_a` and the option graph :math:`A_o` are
-    learned and right stochastic, so with r = 1 the attention u is exactly at the bifurcation point: the equilibrium is
-    unique, opinions do not agree unless their inputs do, and one Euler step of size at most 1/d never expands a
-    perturbation (in the sup-norm). With r < 1 solutions converge to the equilibrium at a rate of at least
-    :math:`d (1 - r)`, and each Picard iteration reduces the distance at least by the factor r.
+    learned and right stochastic, so r = 1 puts the attention u exactly at the bifurcation point. There the equilibrium
+    is unique, two nodes have equal opinions only if their inputs are equal, and an Euler step of size at most 1/d never
+    expands a perturbation (in the sup-norm). For r < 1 solutions converge to the equilibrium at a rate of at least
+    :math:`d (1 - r)`, and each Picard iteration reduces the distance to it by at least the factor r.
 
-    Where features are missing at most nodes, three options make these nodes listen to distant ones: without
-    ``encoder_bias`` they have no input of their own; ``normalizer="symmetric"`` is the symmetrically normalised graph
-    (spectral norm at most one, so that opinions still vanish below the same :math:`u^*`), in which hubs speak more
-    quietly; and r of at least 1 lets opinions travel. At distance l on a long path the opinion that one node's input
-    brings about is :math:`\sqrt{6/(\alpha + 3)}/l` at r = 1, however strong the input; at r < 1 it fades as
-    :math:`e^{-\kappa l}` with :math:`\cosh \kappa = ((\alpha + 3)/r - \alpha - 1)/2`; at r > 1 it grows on the way
-    until the saturation bounds it.
+    If features are missing at most nodes, three options let these nodes receive information from distant ones:
+
+    - ``encoder_bias=False`` gives nodes without features no input of their own.
+    - ``normalizer="symmetric"`` normalises the graph symmetrically, which reduces the influence of hubs. Its spectral
+      norm is at most one, so opinions still vanish below the same :math:`u^*`.
+    - ``attention_ratio`` of at least 1 lets opinions travel far. On a long path, the input of one node causes an
+      opinion of :math:`\sqrt{6/(\alpha + 3)}/l` at distance l if r = 1, however strong the input is. For r < 1 it
+      decays as :math:`e^{-\kappa l}` with :math:`\cosh \kappa = ((\alpha + 3)/r - \alpha - 1)/2`. For r > 1 it grows
+      with the distance until the saturation bounds it.
 
     Args:
         in_channels: width of the node features.
         hidden_channels: number of options.
         out_channels: number of classes.
-        heads: attention heads of both graphs; divides ``attention_channels``.
+        heads: number of attention heads of both graphs; must divide ``attention_channels``.
         attention_channels: width of keys and queries.
-        attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
+        attention: attention score of an edge: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
         normalizer: ``softmax``, ``squareplus`` or ``symmetric``.
-        option_attention: ``gram`` (any graph), ``node`` (the paper's; one graph, needs ``num_nodes``) or ``identity``.
-        own_score: initial value of the learnable bias on an option's own score; a large one makes :math:`A_o` sharp.
-            Zero: no bias, as in the paper.
-        num_nodes: node count, for ``node``.
+        option_attention: ``gram`` (works on any graph), ``node`` (as in the paper; works on one graph only and needs
+            ``num_nodes``) or ``identity``.
+        own_score: initial value of the learnable bias that is added to the score of each option with itself. A large
+            bias makes :math:`A_o` close to the identity; zero means no bias, as in the paper.
+        num_nodes: number of nodes of the graph, for ``option_attention="node"``.
         damping: d > 0.
-        self_reinforcement: :math:`\alpha \ge 0`; above 1 it also sharpens (heterophilic graphs).
-        attention_ratio: r > 0; at most 1 with ``depth="equilibrium"``, above 1 the equilibrium is no longer unique.
-        saturation: ``tanh``, or another that :func:`dissensus.dynamics.saturation` knows.
+        self_reinforcement: :math:`\alpha \ge 0`. Above 1 it also sharpens differences between neighbours, which suits
+            heterophilic graphs.
+        attention_ratio: r > 0. Above 1 there may be several equilibria, so ``depth="equilibrium"`` needs r of at most
+            1.
+        saturation: ``tanh``, or any other name that :func:`dissensus.dynamics.saturation` accepts.
         adaptive: recompute both graphs from X(t) along the solution ("-aa"); only with ``depth="time"``.
-        detach_source: no gradient through the input X(0) on the right-hand side. It regularises at moderate depth, but
-            gradients then vanish at great depth.
-        depth: the state that is decoded: ``time``, the state at T; or ``equilibrium``, the limit (see
-            :meth:`equilibrium`), which is infinite depth in the memory of one state. :meth:`integrate` and
-            :meth:`trajectory` still give the transient, up to T by default.
+        detach_source: block the gradient through the input X(0) on the right-hand side. This regularises models of
+            moderate depth, but makes gradients vanish at great depth.
+        depth: which state is decoded. ``time``: the state at time T. ``equilibrium``: the limit of infinite depth (see
+            :meth:`equilibrium`), which needs the memory of a single state. :meth:`integrate` and :meth:`trajectory`
+            return the transient in both cases, by default up to T.
         iteration: solver of the equilibrium: ``anderson``, or ``picard``, which is Euler's method with step 1/d.
-        tol: largest residual of the equilibrium, and of the adjoint equation of its gradient.
-        max_iter: largest number of iterations of each; an error if they do not suffice.
-        time: T, the end of the integration.
-        method: the solver, by name (see :func:`dissensus.solve.solve`).
-        step_size: of the fixed-step methods.
+        tol: tolerance for the residual of the equilibrium and of the adjoint equation for its gradient.
+        max_iter: maximum number of iterations for each of the two; not converging by then is an error.
+        time: T, the time at which the integration ends.
+        method: name of the solver (see :func:`dissensus.solve.solve`).
+        step_size: step size of the fixed-step methods.
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the adaptive methods.
         gradient: ``discrete``, ``autograd`` or ``adjoint``.
-        adjoint_method: solver of the continuous adjoint; None takes ``method``.
-        adjoint_step_size: its step; None takes ``step_size``.
+        adjoint_method: solver of the continuous adjoint; None means the same as ``method``.
+        adjoint_step_size: its step size; None means the same as ``step_size``.
         encoder: ``linear``, or ``mlp`` with two residual layers.
-        encoder_bias: whether the encoder's linear map has a bias; without, nodes whose features are missing (all zero)
-            have no input: they listen only.
-        decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
-        dropout: before the decoder, and within residual layers.
-        input_dropout: on the features.
+        encoder_bias: whether the encoder's linear map has a bias. Without a bias, nodes whose features are all zero
+            (missing) have no input and only listen to others.
+        decoder: ``linear``; ``relu``, with a ReLU before the linear map; or ``mlp``, with two residual layers.
+        dropout: dropout rate before the decoder and within residual layers.
+        input_dropout: dropout rate of the features.
         normalize_features, self_loops, rewire, rewire_neighbors, rewire_restart: see :class:`ContinuousModel`.
 
     Shapes:
@@ -187,7 +192,7 @@ class BIMP(ContinuousModel):
         self.damping, self.self_reinforcement = float(damping), float(self_reinforcement)
         critical = critical_attention(None, None, self.damping, self.self_reinforcement)
         self.attention_strength = attention_ratio * critical
-        saturation_named(saturation)  # known, or an error that says what is
+        saturation_named(saturation)  # raises an error for unknown names
         self.saturation = saturation
         self.adaptive, self.detach_source = adaptive, detach_source
         self.communication = CommunicationAttention(hidden_channels, heads, attention_channels, attention, normalizer)
@@ -197,12 +202,12 @@ class BIMP(ContinuousModel):
 
     @property
     def has_solver_time(self) -> bool:
-        """Whether the scores are read at a solver time: not at the equilibrium."""
+        """Whether the scores are read at a solver time, not at the equilibrium."""
         return self.depth == "time"
 
     @property
     def bound_nodes(self) -> int | None:
-        """The node count of the one graph that ``option_attention="node"`` can run on; None: any graph."""
+        """Number of nodes of the only graph that ``option_attention="node"`` can run on; None if any graph will do."""
         return self.options.num_nodes if self.options.kind == "node" else None
 
     @classmethod
@@ -245,7 +250,7 @@ class BIMP(ContinuousModel):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Equilibrium:
-        r"""The limit of the opinions: the fixed point of :math:`X = (S[..] + X(0))/d`, from the encoded features.
+        r"""The limit of the opinions for large times: the fixed point of :math:`X = (S[..] + X(0))/d`.
 
         The gradient comes from the implicit function theorem, so memory does not depend on the number of iterations.
 
@@ -256,9 +261,9 @@ class BIMP(ContinuousModel):
             raise _not_adaptive()
         if exporting():
             raise InputError(
-                "torch.export cannot trace depth='equilibrium', whose number of iterations depends on the graph: use "
-                "a model with depth='time', method='euler', step_size=1/damping and a long time, whose steps are those "
-                "of Picard's iteration"
+                "torch.export cannot trace depth='equilibrium', because the number of iterations depends on the graph: "
+                "use a model with depth='time', method='euler', step_size=1/damping and a long time, which takes the "
+                "same steps as Picard iteration"
             )
         with self.full_precision():
             field, start = self.problem(x, edge_index, edge_weight, batch)
@@ -282,7 +287,7 @@ class BIMP(ContinuousModel):
     def graphs(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The learned graphs at time 0: A_a, sparse CSR [n, n], and A_o, dense [o, o]; every row sums to one."""
+        """The learned graphs at time 0: A_a as sparse CSR [n, n] and A_o as dense [o, o]. Rows sum to one."""
         x = self.check_features(x)
         context = self.context(x.shape[0], edge_index, edge_weight, None)
         x0 = self.encoder(x)
@@ -296,18 +301,18 @@ def _check_depth(depth: str, adaptive: bool, attention_ratio: float, tol: float,
     if not 0.0 < attention_ratio < math.inf:
         raise InputError(f"attention_ratio is {attention_ratio}: give a positive number; 1 is the critical attention")
     if not (0.0 < tol < math.inf and max_iter >= 1):
-        raise InputError(f"tol = {tol}, max_iter = {max_iter}: both must be positive")
+        raise InputError(f"tol is {tol} and max_iter is {max_iter}: give positive numbers")
     if depth == "equilibrium" and adaptive:
         raise _not_adaptive()
     if depth == "equilibrium" and attention_ratio > 1.0:
         raise InputError(
-            f"attention_ratio is {attention_ratio}: above 1 there may be several equilibria; give at most 1, or use "
-            "depth='time'"
+            f"attention_ratio is {attention_ratio}, but above 1 there may be several equilibria: give at most 1, or "
+            "use depth='time'"
         )
 
 
 def _not_adaptive() -> InputError:
     return InputError(
-        "adaptive=True changes the graphs with the state, so the equilibrium need not be unique: use adaptive=False "
-        "(the model 'bimp') with it, or depth='time'"
+        "with adaptive=True the graphs change with the state, so the equilibrium may not be unique: use adaptive=False "
+        "(the model 'bimp'), or depth='time'"
     )

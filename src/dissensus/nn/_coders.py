@@ -29,7 +29,7 @@ class Residual(torch.nn.Module):
 
 
 class Encoder(torch.nn.Module):
-    """Input dropout, a linear map, and for ``mlp`` two residual layers: [n, in] -> [n, out]."""
+    """Input dropout and a linear map, followed by two residual layers for ``mlp``: [n, in] -> [n, out]."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kind: str, input_dropout: float, dropout: float, bias: bool = True
@@ -49,7 +49,7 @@ class Encoder(torch.nn.Module):
 
 
 class Decoder(torch.nn.Module):
-    """For ``relu`` a rectifier, for ``mlp`` two residual layers; then dropout and a linear map: [n, in] -> [n, out]."""
+    """A ReLU for ``relu``, two residual layers for ``mlp``; then dropout and a linear map: [n, in] -> [n, out]."""
 
     def __init__(self, in_channels: int, out_channels: int, kind: str, dropout: float) -> None:
         super().__init__()
@@ -68,14 +68,14 @@ class Decoder(torch.nn.Module):
 
 
 def check_sizes(**sizes: int) -> None:
-    """Refuse channel counts below one."""
+    """Raise an error for channel counts below one."""
     for name, size in sizes.items():
         if not isinstance(size, int | np.integer) or size < 1:
             raise InputError(f"{name} is {size!r}: it must be a whole number of at least 1")
 
 
 def check_heads(heads: int, channels: int, name: str = "hidden_channels") -> None:
-    """Refuse attention heads that do not divide the channels."""
+    """Raise an error if the number of heads does not divide the number of channels."""
     check_sizes(heads=heads, **{name: channels})
     if channels % heads:
         raise InputError(
@@ -85,7 +85,7 @@ def check_heads(heads: int, channels: int, name: str = "hidden_channels") -> Non
 
 
 def check_dropout(**rates: float) -> None:
-    """Refuse dropout rates outside [0, 1)."""
+    """Raise an error for dropout rates outside [0, 1)."""
     for name, rate in rates.items():
         if not 0.0 <= rate < 1.0:
             raise InputError(f"{name} is {rate}: it must be in [0, 1)")

@@ -32,7 +32,7 @@ class Context:
     Attributes:
         graph: the pattern of its communication matrix.
         weight: positive edge weights on the pattern's entries, [entries], or None.
-        sizes: number of nodes of each graph of a batch; empty for one graph.
+        sizes: number of nodes of each graph in a batch; empty for a single graph.
     """
 
     graph: Graph
@@ -41,7 +41,7 @@ class Context:
 
 
 class StepOptions(TypedDict, total=False):
-    """Keywords of :class:`ContinuousModel`: the solver and its steps."""
+    """Keywords of :class:`ContinuousModel` for the solver."""
 
     time: float
     method: str
@@ -49,7 +49,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class FurtherOptions(TypedDict, total=False):
-    """Keywords of :class:`ContinuousModel`: all others."""
+    """All other keywords of :class:`ContinuousModel`."""
 
     rtol: float
     atol: float
@@ -75,44 +75,45 @@ class ContinuousOptions(StepOptions, FurtherOptions):
 class ContinuousModel(Model):
     """A model whose depth is time: ``decode(x(T))`` with ``dx/dt = field(x)`` and ``x(0) = encode(features)``.
 
-    A subclass defines the field. Everything else is shared, the solver and its gradients included, so that comparing
-    two models compares their dynamics.
+    A subclass defines the field. Everything else, including the solver and its gradients, is shared, so that a
+    comparison of two models is a comparison of their dynamics.
 
     Args:
         in_channels: width of the node features.
         hidden_channels: width of the state (the number of options).
         out_channels: number of classes.
-        time: T, the end of the integration.
-        method: the solver, by name (see :func:`dissensus.solve.solve`).
-        step_size: of the fixed-step methods.
+        time: T, the time at which the integration ends.
+        method: name of the solver (see :func:`dissensus.solve.solve`).
+        step_size: step size of the fixed-step methods.
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the adaptive methods.
         gradient: ``discrete``, ``autograd`` or ``adjoint``.
-        adjoint_method: solver of the continuous adjoint; None takes ``method``.
-        adjoint_step_size: its step; None takes ``step_size``.
+        adjoint_method: solver of the continuous adjoint; None means the same as ``method``.
+        adjoint_step_size: its step size; None means the same as ``step_size``.
         encoder: ``linear``, or ``mlp`` with two residual layers.
-        encoder_bias: whether the encoder's linear map has a bias. Without, a linear encoder gives a node whose features
-            are all zero (missing) the state zero, so that it listens and adds nothing of its own.
-        decoder: ``linear``, ``relu`` with a rectifier before it, or ``mlp`` with two residual layers.
-        dropout: before the decoder, and within residual layers.
-        input_dropout: on the features.
-        normalize_features: scale each node's features to Euclidean norm one, for bags of words: True divides by the
-            norm, ``"hellinger"`` takes the square root of their shares (see :func:`dissensus.graph.features`).
+        encoder_bias: whether the encoder's linear map has a bias. Without a bias, nodes whose features are all zero
+            (missing) start at zero with a linear encoder, so they only receive information from others.
+        decoder: ``linear``; ``relu``, with a ReLU before the linear map; or ``mlp``, with two residual layers.
+        dropout: dropout rate before the decoder and within residual layers.
+        input_dropout: dropout rate of the features.
+        normalize_features: scale the features of each node to Euclidean norm one, which suits bags of words. True
+            divides them by their norm; ``"hellinger"`` divides by their sum and takes the square root (see
+            :func:`dissensus.graph.features`).
         self_loops: add a self-loop to every node; False adds one only to nodes without incoming edges.
-        rewire: run on the graph's diffusion instead of the graph ("-rw"; see :func:`dissensus.graph.rewire`); its
-            weights multiply the attention before normalisation.
-        rewire_neighbors: number of entries kept for each node.
+        rewire: replace the graph by its diffusion ("-rw"; see :func:`dissensus.graph.rewire`). The weights of the
+            diffusion multiply the attention before normalisation.
+        rewire_neighbors: number of neighbours that each node keeps.
         rewire_restart: restart probability of the diffusion.
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
 
     Attributes:
-        mesh: the ends of the steps that ``dopri5`` tries first, so that it need not search for its steps in every
-            pass. Like the running statistics of batch normalisation, it is updated by a forward pass in training mode
-            (one that records a gradient), only read in evaluation mode, and saved with the parameters. So two training
-            passes over the same input agree up to the solver's tolerance, two evaluations exactly. Empty before the
-            first training pass, and for the other methods.
+        mesh: the time steps of the last training pass, which ``dopri5`` tries first in the next pass. Like the running
+            statistics of batch normalisation, it is updated by forward passes in training mode that record a gradient,
+            only read in evaluation mode, and saved with the parameters. Two training passes over the same input
+            therefore agree up to the solver's tolerance, and two evaluations exactly. Empty before the first training
+            pass and for all other methods.
     """
 
     continuous = True
@@ -150,7 +151,7 @@ class ContinuousModel(Model):
         check_dropout(dropout=dropout, input_dropout=input_dropout)
         check_normalize(normalize_features)
         if not (math.isfinite(time) and time > 0):
-            raise InputError(f"the time is {time}: it must be positive and finite")
+            raise InputError(f"time is {time}: it must be positive and finite")
         solver_named(method, step_size, rtol, atol)
         one_of("gradient", gradient, GRADIENTS)
         if adjoint_method is not None or adjoint_step_size is not None:
@@ -171,11 +172,11 @@ class ContinuousModel(Model):
         self.mesh = ()
 
     def get_extra_state(self) -> Tensor:
-        """The solver's mesh, for ``state_dict``."""
+        """The mesh of the solver, for ``state_dict``."""
         return self.decoder.linear.weight.new_tensor(self.mesh)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the solver's mesh from ``state_dict``."""
+        """Set the mesh of the solver from ``state_dict``."""
         self.mesh = tuple(state.tolist())
 
     @abstractmethod
@@ -200,10 +201,10 @@ class ContinuousModel(Model):
         return self.field(x0, context), self.start(x0)
 
     def full_precision(self) -> AbstractContextManager[Any]:
-        """Autocast switched off: sparse products and step-size control need the model's own precision."""
+        """Switch autocast off: sparse products and step-size control need the model's own precision."""
         return torch.autocast(self.decoder.linear.weight.device.type, enabled=False)
 
-    # Sparse products and step-size control cannot be traced; torch.compile is left the decoder.
+    # Sparse products and step-size control cannot be traced, so torch.compile only compiles the decoder.
     @torch.compiler.disable
     def integrate(
         self,
@@ -216,7 +217,7 @@ class ContinuousModel(Model):
         memory: int = 2**29,
         **options: Any,
     ) -> Solution:
-        """Encode and solve up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
+        """Encode and integrate up to ``time`` (T by default); ``options`` go to :func:`dissensus.solve.solve`."""
         with self.full_precision():
             field, start = self.problem(x, edge_index, edge_weight, batch)
             end = self.time if time is None else time
@@ -242,7 +243,7 @@ class ContinuousModel(Model):
             x: node features, [n, in_channels], dense or sparse.
             edge_index: [2, edges], from source to target.
             edge_weight: positive weights, [edges].
-            batch: the graph of each node, [n], ascending, where several graphs are batched.
+            batch: index of the graph that each node belongs to, [n], in ascending order; None for a single graph.
 
         Returns:
             [n, out_channels]
@@ -252,10 +253,10 @@ class ContinuousModel(Model):
     def final(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None
     ) -> Tensor:
-        """The state whose readout is decoded, x(T); in training mode it updates ``mesh``."""
+        """The final state, x(T). Updates ``mesh`` in training mode."""
         solution = self.integrate(x, edge_index, edge_weight, batch)
         if self.training and solution.state.requires_grad:
-            # Rounded as it will be saved, so that a loaded model takes the same steps.
+            # Rounded to the precision in which it is saved, so that a loaded model takes the same steps.
             self.mesh = tuple(self.decoder.linear.weight.new_tensor(solution.mesh).tolist())
         return solution.state
 
@@ -267,10 +268,10 @@ class ContinuousModel(Model):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Tensor:
-        """Hidden states at ``times`` (any order, beyond T as well): [len(times), n, hidden_channels]."""
+        """Hidden states at ``times``, in any order and also beyond T: [len(times), n, hidden_channels]."""
         times = [float(t) for t in times]
         if not times or min(times) < 0:
-            raise InputError(f"times = {times}: give at least one, none negative")
+            raise InputError(f"times is {times}: give at least one time, and no negative ones")
         end = max(times)
         if end == 0.0:
             start = self.problem(x, edge_index, edge_weight, batch)[1]
@@ -280,7 +281,7 @@ class ContinuousModel(Model):
 
     @property
     def milestones(self) -> tuple[float, ...]:
-        """Times from 0 to T, a quarter of T apart; of a fixed-step method the nearest ends of its steps."""
+        """Five times from 0 to T, evenly spaced; for fixed-step methods rounded to the ends of steps."""
         if not solver_named(self.method).fixed:
             return tuple(self.time * k / 4 for k in range(5))
         # Stopping elsewhere would cut a step in two and change the final state.
@@ -298,22 +299,22 @@ class ContinuousModel(Model):
 
 
 def checked_weight(edge_weight: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Positive edge weights in the model's precision; anything else is refused."""
+    """Edge weights in the model's precision. Raises an error unless all are positive and finite."""
     if not isinstance(edge_weight, Tensor) or not edge_weight.is_floating_point():
-        return edge_weight  # Graph.values refuses any other type
+        return edge_weight  # Graph.values raises an error for any other type
     if not exporting() and not bool((torch.isfinite(edge_weight) & (edge_weight > 0)).all()):
-        raise InputError("edge_weight must be positive and finite: drop the edges whose weight is not")
+        raise InputError("edge_weight must be positive and finite: remove all edges with other weights")
     return edge_weight.to(dtype)
 
 
 def sizes_of(batch: Tensor | None, n: int) -> tuple[int, ...]:
-    """Number of nodes of each graph of a batch; empty for one graph."""
+    """Number of nodes of each graph in a batch; empty for a single graph."""
     if batch is None:
         return ()
     whole = isinstance(batch, Tensor) and batch.dtype in (torch.int64, torch.int32) and batch.shape == (n,)
     if not whole or bool((batch[1:] < batch[:-1]).any()) or bool((batch[:1] < 0).any()):
         raise InputError(
-            f"batch must hold the graph index of each of the {n} nodes, whole numbers in ascending order from 0: give "
+            f"batch must have the graph index of each of the {n} nodes, as integers in ascending order from 0: give "
             "the batch attribute of a PyG Batch"
         )
     sizes = torch.bincount(batch).tolist()

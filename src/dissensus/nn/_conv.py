@@ -29,28 +29,28 @@ class OpinionConv(torch.nn.Module):
         + X_0\big), \qquad u = r \frac{d}{\alpha + 3}
 
     The communication graph :math:`A_a` (attention on the edges and self-loops) and the option graph :math:`A_o`
-    (attention between channels) are computed from :math:`X_0`. With ``time`` the same equation is integrated up to
-    that time by a solver instead.
+    (attention between channels) are computed from :math:`X_0`. If ``time`` is given, a solver integrates the same
+    equation up to that time instead.
 
     Args:
         in_channels: width of the input.
-        out_channels: width of the output: the number of options.
-        steps: number of Euler steps; unused with ``time``.
-        step_size: h > 0; a step of at most 1/d never expands a perturbation.
-        time: integrate up to this time with ``method``.
-        method: the solver for ``time``, by name (see :func:`dissensus.solve.solve`).
+        out_channels: width of the output, which is the number of options.
+        steps: number of Euler steps; not used if ``time`` is given.
+        step_size: h > 0. A step of at most 1/d never expands a perturbation.
+        time: integrate up to this time with ``method``, instead of taking ``steps`` Euler steps.
+        method: name of the solver for ``time`` (see :func:`dissensus.solve.solve`).
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the adaptive methods.
-        heads: attention heads of both graphs; divides ``attention_channels``.
+        heads: number of attention heads of both graphs; must divide ``attention_channels``.
         attention_channels: width of keys and queries.
-        attention: score on edges: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
+        attention: attention score of an edge: ``scaled_dot``, ``cosine``, ``pearson`` or ``exp_kernel``.
         normalizer: ``softmax``, ``squareplus`` or ``symmetric``.
         option_attention: ``gram`` or ``identity``.
-        own_score: initial value of the learnable bias on an option's own score.
+        own_score: initial value of the learnable bias that is added to the score of each option with itself.
         damping: d > 0.
         self_reinforcement: :math:`\alpha \ge 0`.
-        attention_ratio: r > 0; 1 is the critical attention.
-        saturation: ``tanh``, or another that :func:`dissensus.dynamics.saturation` knows.
+        attention_ratio: r > 0; at r = 1 the attention is critical.
+        saturation: ``tanh``, or any other name that :func:`dissensus.dynamics.saturation` accepts.
 
     Shapes:
         node states [n, in_channels], ``edge_index`` [2, edges] -> node states [n, out_channels]
@@ -98,7 +98,7 @@ class OpinionConv(torch.nn.Module):
         self.attention_strength = attention_ratio * critical_attention(
             None, None, self.damping, self.self_reinforcement
         )
-        saturation_named(saturation)  # known, or an error that says what is
+        saturation_named(saturation)  # raises an error for unknown names
         self.saturation = saturation
         self.lin = torch.nn.Linear(in_channels, out_channels)
         self.communication = CommunicationAttention(out_channels, heads, attention_channels, attention, normalizer)
@@ -121,7 +121,7 @@ class OpinionConv(torch.nn.Module):
             x: node states, [n, in_channels].
             edge_index: [2, edges], from source to target.
             edge_weight: positive weights, [edges]; they multiply the attention before normalisation.
-            batch: the graph of each node, [n], ascending, where several graphs are batched.
+            batch: index of the graph that each node belongs to, [n], in ascending order; None for a single graph.
 
         Returns:
             [n, out_channels]

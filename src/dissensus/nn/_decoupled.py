@@ -1,4 +1,4 @@
-"""Propagation apart from learning: SGC and DGC propagate the features, APPNP and GPRGNN the scores."""
+"""Models that separate propagation from learning: SGC and DGC propagate features, APPNP and GPRGNN scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dissensus.nn._registry import register
 
 
 class LinearOptions(TypedDict, total=False):
-    """Keywords of :class:`SGC` but for ``num_layers``."""
+    """Keywords of :class:`SGC` other than ``num_layers``."""
 
     input_dropout: float
     normalize_features: bool | str
@@ -38,16 +38,16 @@ class SGC(DiscreteModel):
     .. math::
         \hat A^K X W^\top + b
 
-    The model is linear, so scores are computed as :math:`\hat A^K (X W^\top)`, whose products
-    are as wide as the scores. The states of the trajectory are :math:`\hat A^k X`.
+    The model is linear, so the scores are computed as :math:`\hat A^K (X W^\top)`, which propagates out_channels
+    instead of in_channels columns. The states of the trajectory are :math:`\hat A^k X`.
 
     Args:
         in_channels: width of the node features, and of the states.
-        hidden_channels: unused: there is no hidden layer.
+        hidden_channels: not used, because there is no hidden layer.
         out_channels: number of classes.
         num_layers: K.
-        input_dropout: on the features.
-        normalize_features: as in :class:`DiscreteModel`.
+        input_dropout: dropout rate of the features.
+        normalize_features: see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SGC(DiscreteModel):
 
     @property
     def milestones(self) -> tuple[float, ...]:
-        """Layers from 0 to K, about a quarter of K apart."""
+        """At most five layers from 0 to K, evenly spaced."""
         return tuple(quarters(self.num_layers))
 
     def scores(self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None) -> Tensor:
@@ -102,15 +102,15 @@ class DGC(SGC):
     .. math::
         P^K X W^\top + b, \qquad P = (1 - T/K)\, I + (T/K)\, \hat A
 
-    K Euler steps of the diffusion :math:`\dot X = (\hat A - I) X` up to the time T, which does not depend on K.
+    These are K Euler steps of the diffusion :math:`\dot X = (\hat A - I) X` up to time T. T does not depend on K.
 
     Args:
         in_channels: width of the node features, and of the states.
-        hidden_channels: unused: there is no hidden layer.
+        hidden_channels: not used, because there is no hidden layer.
         out_channels: number of classes.
         time: T.
-        num_layers: K; steps of T/K above 1 overshoot.
-        options: ``input_dropout`` and ``normalize_features``, as in :class:`DiscreteModel`.
+        num_layers: K; choose at least T, because steps T/K above 1 overshoot.
+        options: ``input_dropout`` and ``normalize_features``, see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -142,12 +142,12 @@ class APPNP(EncodedModel):
     .. math::
         Z \leftarrow (1 - \alpha) \hat A Z + \alpha H, \qquad H = \operatorname{relu}(X W_1^\top + b_1) W_2^\top + b_2
 
-    The states are those of Z, as wide as there are classes.
+    The states of the trajectory are those of Z and have out_channels columns.
 
     Args:
         alpha: restart probability.
-        num_layers: number of steps.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        num_layers: number of propagation steps.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -189,13 +189,13 @@ class GPRGNN(APPNP):
     .. math::
         \sum_{k=0}^K \gamma_k \hat A^k H
 
-    with H as in :class:`APPNP` and learnable :math:`\gamma`, which start at the weights of personalised PageRank,
-    :math:`\alpha (1 - \alpha)^k`. The states are the partial sums.
+    with H as in :class:`APPNP`. The learnable weights :math:`\gamma` start at those of personalised PageRank,
+    :math:`\alpha (1 - \alpha)^k`. The states of the trajectory are the partial sums.
 
     Args:
-        alpha: restart probability of the initial weights.
+        alpha: restart probability that sets the initial weights.
         num_layers: K.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Models whose depth is a number of layers: what they share."""
+"""The base classes of models whose depth is a number of layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dissensus.nn._model import Model, quarters
 
 
 class LayerOptions(TypedDict, total=False):
-    """Keywords of :class:`DiscreteModel` but for ``num_layers``."""
+    """Keywords of :class:`DiscreteModel` other than ``num_layers``."""
 
     dropout: float
     input_dropout: float
@@ -35,18 +35,19 @@ class DiscreteOptions(LayerOptions, total=False):
 class DiscreteModel(Model):
     """A model whose depth is a number of layers.
 
-    A subclass defines the states, layer by layer, and the class of its ``layer``
-    (:class:`~dissensus.nn._layers.Layer`), which says how messages are weighed.
+    A subclass defines the states layer by layer, and the class of its ``layer``
+    (:class:`~dissensus.nn._layers.Layer`), which defines the weights of messages.
 
     Args:
         in_channels: width of the node features.
         hidden_channels: width of the hidden states.
         out_channels: number of classes.
-        num_layers: depth.
-        dropout: after every layer but the last.
-        input_dropout: on the features.
-        normalize_features: scale each node's features to Euclidean norm one, for bags of words: True divides by the
-            norm, ``"hellinger"`` takes the square root of their shares (see :func:`dissensus.graph.features`).
+        num_layers: number of layers.
+        dropout: dropout rate after every layer but the last.
+        input_dropout: dropout rate of the features.
+        normalize_features: scale the features of each node to Euclidean norm one, which suits bags of words. True
+            divides them by their norm; ``"hellinger"`` divides by their sum and takes the square root (see
+            :func:`dissensus.graph.features`).
 
     Shapes:
         node features [n, in_channels], ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -76,13 +77,13 @@ class DiscreteModel(Model):
 
     @abstractmethod
     def scores(self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None) -> Tensor:
-        """Scores [n, out_channels] from checked features, after input dropout."""
+        """Scores [n, out_channels] from features that were checked and dropped out."""
 
     @abstractmethod
     def states(
         self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None
     ) -> Iterator[Tensor | SparseFeatures]:
-        """The states 0 (the features) to ``num_layers``, one after another."""
+        """The states one by one, from 0 (the features) to ``num_layers``."""
 
     def weigh(self, graph: Graph, weight: Tensor | None, dtype: torch.dtype) -> Tensor | None:
         """The weights of the messages, [entries], from positive edge weights."""
@@ -99,9 +100,9 @@ class DiscreteModel(Model):
 
         Args:
             x: node features, [n, in_channels], dense or sparse.
-            edge_index: [2, edges], from source to target; a repeated edge counts once.
+            edge_index: [2, edges], from source to target; repeated edges count once.
             edge_weight: positive weights, [edges].
-            batch: the graph of each node, [n], ascending, where several graphs are batched.
+            batch: index of the graph that each node belongs to, [n], in ascending order; None for a single graph.
 
         Returns:
             [n, out_channels]
@@ -116,16 +117,16 @@ class DiscreteModel(Model):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Tensor:
-        """The states after the layers ``times``, whole numbers from 0 (the features) to ``num_layers``.
+        """The states after the layers ``times``, integers from 0 (the features) to ``num_layers``.
 
-        They must have one width: hidden layers, 1 to ``num_layers - 1``, always do.
+        All these states must have the same width. Hidden layers, 1 to ``num_layers - 1``, always do.
 
         Returns:
             [len(times), n, channels]
         """
         wrong = [t for t in times if not (0 <= t <= self.num_layers and t == int(t))]
         if wrong or not len(times):
-            raise InputError(f"times = {list(times)}: give layers, whole numbers from 0 to {self.num_layers}")
+            raise InputError(f"times is {list(times)}: give layers, as integers from 0 to {self.num_layers}")
         wanted = {int(t) for t in times}
         states = {}
         for layer, state in enumerate(self.states(*self._prepare(x, edge_index, edge_weight, batch))):
@@ -133,8 +134,8 @@ class DiscreteModel(Model):
                 states[layer] = state.to_dense() if isinstance(state, SparseFeatures) else state
         if len({state.shape[1] for state in states.values()}) > 1:
             raise InputError(
-                f"times = {list(times)}: these layers have different widths; ask for the hidden layers together (1 to "
-                f"{self.num_layers - 1}), and for the features (0) and the scores ({self.num_layers}) separately"
+                f"times is {list(times)}, and these layers have different widths: ask for the hidden layers (1 to "
+                f"{self.num_layers - 1}), the features (0) and the scores ({self.num_layers}) separately"
             )
         return torch.stack([states[int(t)] for t in times])
 
@@ -155,7 +156,7 @@ class DiscreteModel(Model):
 
 
 class EncodedModel(DiscreteModel):
-    """A linear encoder, ``num_layers`` layers of one width, and a linear decoder; a subclass says what a layer does.
+    """A linear encoder, ``num_layers`` layers of equal width, and a linear decoder. A subclass defines the layer.
 
     The arguments are those of :class:`DiscreteModel`.
     """
@@ -169,7 +170,7 @@ class EncodedModel(DiscreteModel):
 
     @property
     def milestones(self) -> tuple[float, ...]:
-        """Layers from 1 to ``num_layers``, about a quarter apart."""
+        """At most five layers from 1 to ``num_layers``, evenly spaced."""
         return tuple(k for k in quarters(self.num_layers) if k)
 
     def encode(self, x: Tensor | SparseFeatures) -> Tensor:
@@ -201,7 +202,7 @@ class EncodedModel(DiscreteModel):
 
 
 def check_share(**shares: float) -> None:
-    """Refuse shares outside [0, 1]."""
+    """Raise an error for shares outside [0, 1]."""
     for name, share in shares.items():
         if not 0.0 <= share <= 1.0:
-            raise InputError(f"{name} is {share}: give a share from 0 to 1")
+            raise InputError(f"{name} is {share}: give a number from 0 to 1")

@@ -43,15 +43,15 @@ class GRAND(AttentiveModel):
     .. math::
         \dot X = s\,(A - I)\,X + b\,X(0), \qquad s = 1,\; b = 0
 
-    with the attention A computed once (GRAND-l), or along the solution with ``adaptive`` (GRAND-nl, "-aa"). The factors
-    are those of the paper; the published code has :math:`s = \sigma(a)` (``learn_time_scale``) and, for some
-    datasets, a learnable b that starts at 0 (``source``), through which no gradient reaches X(0) (``detach_source``).
+    The attention A is computed once (GRAND-l), or along the solution if ``adaptive`` is set (GRAND-nl, "-aa"). By
+    default s and b are those of the paper. The published code learns :math:`s = \sigma(a)` (``learn_time_scale``), and
+    for some datasets also b, starting at 0 (``source``), without a gradient through X(0) (``detach_source``).
 
     Args:
-        source: add b X(0), with b learnable.
-        detach_source: no gradient through X(0) in the source.
-        learn_time_scale: s = sigmoid(a) with a learnable, 1/2 at the start.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        source: add b X(0) with a learnable b.
+        detach_source: block the gradient through X(0) in the source.
+        learn_time_scale: make s = sigmoid(a) with a learnable a; it starts at 1/2.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(

@@ -46,18 +46,18 @@ class GRANDPlusPlus(AttentiveModel):
         \dot X = s\,(A - I)\,X + B, \qquad
         B_i = c\,\big(X_i(0) - \operatorname{mean}_{j \in S} X_j(0)\big) \text{ for } i \in S, \quad 0 \text{ elsewhere}
 
-    The sources S are the training nodes of the split in use: :meth:`prepare` or :meth:`set_sources` sets them before
-    training. They are saved with the model. Until they are set, every node is a source, and in a batch each graph has
-    its own mean.
+    The sources S are the training nodes of the split. :meth:`prepare` or :meth:`set_sources` sets them before training,
+    and they are saved with the model. Until they are set, every node is a source. In a batch, each graph has its own
+    mean.
 
-    The paper's equation has s = 1; the published code has :math:`s = \sigma(a)` (``learn_time_scale``) and no gradient
+    The paper has s = 1. The published code learns :math:`s = \sigma(a)` (``learn_time_scale``) and blocks the gradient
     through X(0) in B (``detach_source``).
 
     Args:
         source_scale: c.
-        detach_source: no gradient through X(0) in the source.
-        learn_time_scale: s = sigmoid(a) with a learnable, 1/2 at the start.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        detach_source: block the gradient through X(0) in the source.
+        learn_time_scale: make s = sigmoid(a) with a learnable a; it starts at 1/2.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     graph_buffers = ("sources",)
@@ -80,18 +80,18 @@ class GRANDPlusPlus(AttentiveModel):
         self.register_buffer("sources", None)
 
     def prepare(self, data: Data) -> None:
-        """Take the sources from ``data.train_mask``; where it names no node, every node is a source."""
+        """Set the sources to the nodes of ``data.train_mask``, or to all nodes if the mask is empty."""
         self.set_sources(data.train_mask if bool(data.train_mask.any()) else None)
 
     @property
     def bound_nodes(self) -> int | None:
-        """The node count of the graph that the sources were set for; None where every node is a source."""
+        """Number of nodes of the graph whose sources were set; None if every node is a source."""
         return None if self.sources is None else self.sources.numel()
 
     def set_sources(self, mask: Tensor | None) -> None:
-        """Set the sources: a boolean ``mask`` [n] with at least one True, such as ``data.train_mask``; None for all."""
+        """Set the sources to the nodes of a boolean ``mask`` [n], such as ``data.train_mask``; None for all nodes."""
         if mask is not None and (mask.dtype != torch.bool or mask.dim() != 1 or not bool(mask.any())):
-            raise InputError("the sources must be a boolean mask [n] with at least one True: give data.train_mask")
+            raise InputError("sources must be a boolean mask [n] with at least one True: give data.train_mask")
         self.sources = None if mask is None else mask.clone().to(self.decoder.linear.weight.device)
 
     def dynamics(self, x0: Tensor, values: Tensor, context: Context) -> Field:
@@ -100,12 +100,12 @@ class GRANDPlusPlus(AttentiveModel):
         return ReactionDiffusion(context.graph.pattern, scale * values, source, linear=-scale)
 
     def _deviation(self, x0: Tensor, context: Context) -> Tensor:
-        """Each source's row minus the mean of its graph's sources; zero elsewhere: [n, hidden_channels]."""
+        """Rows of the sources minus their mean over the graph, and zero elsewhere: [n, hidden_channels]."""
         n = x0.shape[0]
         if self.sources is not None and self.sources.numel() != n:
             raise InputError(
-                f"the sources were set for {self.sources.numel()} nodes, the graph has {n}: use the graph of training, "
-                "or call model.set_sources with the training mask of this graph, or with None for all nodes"
+                f"the sources were set for {self.sources.numel()} nodes, but the graph has {n}: use the graph of "
+                "training, or call model.set_sources with the training mask of this graph, or with None for all nodes"
             )
         mask = x0.new_ones(n, 1) if self.sources is None else self.sources.view(-1, 1).to(x0.dtype)
         sizes = torch.tensor(context.sizes or (n,), device=x0.device)

@@ -44,23 +44,23 @@ class GREAD(AttentiveModel):
     .. math::
         \dot X = -\alpha L X + \beta\, r(X), \qquad L = I - A, \quad \alpha = \sigma(a),\; \beta = \sigma(b)
 
-    with Fisher's reaction :math:`r(X) = X \odot (1 - X)` for ``f``, and the filter bank :math:`r(X) = L X + X` for
-    ``fb`` (FB*), so that :math:`\dot X = (\alpha - \beta)\, A X + (2\beta - \alpha)\, X`.
+    The reaction is Fisher's, :math:`r(X) = X \odot (1 - X)`, for ``f``, and the filter bank FB*,
+    :math:`r(X) = L X + X`, for ``fb``, so that :math:`\dot X = (\alpha - \beta)\, A X + (2\beta - \alpha)\, X`.
 
-    The published code adds A X where the paper subtracts it in FB*, :math:`r(X) = 2 X + A X`; ``equation="code"`` does
-    the same.
+    In FB* the published code adds A X where the paper subtracts it, :math:`r(X) = 2 X + A X`; ``equation="code"``
+    selects that form.
 
-    Under ``f`` negative entries of X diverge to minus infinity in finite time, and ``fb`` grows as
-    :math:`\mathrm{e}^{\beta t}`: keep ``time`` short.
+    Keep ``time`` short: with ``f``, negative entries of X diverge to minus infinity in finite time, and with ``fb`` the
+    state grows as :math:`\mathrm{e}^{\beta t}`.
 
     Args:
         reaction: ``f`` or ``fb``.
         equation: ``paper``, or ``code``; they differ for ``fb``.
         learn_time_scale: learn :math:`\alpha`; otherwise it is 1.
-        time: T, the end of the integration.
-        method: the solver; Euler's method by default, as an adaptive one fails on diverging entries.
-        step_size: of the fixed-step methods.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        time: T, the time at which the integration ends.
+        method: name of the solver. The default is Euler's method, because adaptive ones fail on diverging entries.
+        step_size: step size of the fixed-step methods.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(

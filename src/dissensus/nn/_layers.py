@@ -1,4 +1,4 @@
-"""PyG's layers on our sparse products: the same parameters and results, without messages edge by edge."""
+"""PyG's layers on our sparse products. Parameters and results are the same, but no message is stored per edge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dissensus.kernels import dropout
 
 @dataclass(frozen=True)
 class Propagation:
-    """A sparse matrix n x n: its pattern and its values [entries] (for attention: the edge weights, or None)."""
+    """A sparse n x n matrix: its pattern and its values [entries]. For attention, values are edge weights or None."""
 
     pattern: Pattern
     values: Tensor | None
@@ -31,8 +31,8 @@ def symmetric_values(pattern: Pattern, weight: Tensor | None, dtype: torch.dtype
 
     Args:
         pattern: n x n, self-loops included.
-        weight: positive entries of A, [entries]; one where absent.
-        dtype: of the result.
+        weight: positive entries of A, [entries]; ones if None.
+        dtype: dtype of the result.
     """
     weight = torch.ones(pattern.entries, dtype=dtype, device=pattern.device) if weight is None else weight
     scale = pattern.row_sums(weight).rsqrt()
@@ -40,10 +40,10 @@ def symmetric_values(pattern: Pattern, weight: Tensor | None, dtype: torch.dtype
 
 
 def mean_values(graph: Graph, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """The entries of the matrix that takes the weighted mean over the neighbours, zero without any: [entries]."""
+    """The entries of the matrix that takes weighted means over neighbours, [entries]; zero for isolated nodes."""
     pattern = graph.pattern
     weight = torch.ones(pattern.entries, dtype=dtype, device=pattern.device) if weight is None else weight
-    # build adds a self-loop to nodes without neighbours: it must not count.
+    # build adds a self-loop to isolated nodes, which must not count here.
     return pattern.row_normalize(weight) * ~graph.added
 
 
@@ -55,7 +55,7 @@ def project(linear: torch.nn.Module, x: Tensor | SparseFeatures) -> Tensor:
 
 
 class Layer:
-    """What a layer wants of the graph.
+    """How a layer uses the graph.
 
     Attributes:
         self_loops: whether every node gets a self-loop.
@@ -95,10 +95,10 @@ class Sage(Layer, SAGEConv):
 
 
 class Attention(Layer, GATConv):
-    r""":math:`A^{(h)} X W_h^\top`, heads side by side or averaged, with
+    r""":math:`A^{(h)} X W_h^\top`, with heads concatenated or averaged, and
     :math:`a^{(h)}_{ij} = \operatorname{softmax}_j \operatorname{leakyrelu}(u_h^\top W_h x_i + v_h^\top W_h x_j)`.
 
-    Positive edge weights (the propagation's values) multiply before normalising.
+    Edge weights (the values of the propagation) multiply the attention before normalisation.
     """
 
     @staticmethod

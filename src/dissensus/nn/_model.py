@@ -1,13 +1,13 @@
-"""The base of all models: a recorded configuration, saving and loading, and what a model tells its users.
+"""The base class of all models: a recorded configuration, saving and loading, and a description of what a model can do.
 
-A model tells what it can do, so that nothing outside :mod:`dissensus.nn` needs to know its name:
+Code outside :mod:`dissensus.nn` asks the model what it can do instead of testing for its name:
 
-- ``continuous`` (class attribute): its depth is integration time rather than a number of layers;
-- ``has_solver_time``: there is a solver time to select over;
-- ``prepare(data)``: takes what the model needs from a graph before it trains on it;
-- ``graph_buffers`` (class attribute): buffers as large as the graph that the model was prepared for, None before;
-- ``bound_nodes``: the node count of the one graph that it can run on;
-- ``complete(options, num_nodes)``: the constructor's options that only the graph can tell.
+- ``continuous`` (class attribute): whether depth is integration time rather than a number of layers;
+- ``has_solver_time``: whether the solver time can be selected on validation data;
+- ``prepare(data)``: takes what the model needs from a graph before training on it;
+- ``graph_buffers`` (class attribute): names of buffers whose size depends on the graph; None until ``prepare``;
+- ``bound_nodes``: number of nodes of the only graph that the model can run on;
+- ``complete(options, num_nodes)``: adds constructor options that depend on the graph.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from dissensus.runtime import exporting
 
 
 class _Signature:
-    """What ``help``, ``inspect`` and notebooks show of a model's class: every keyword of the constructor."""
+    """The signature that ``help``, ``inspect`` and notebooks show for a model class, with every keyword."""
 
     def __get__(self, model: Any, cls: type) -> inspect.Signature:
-        if model is not None:  # calling a model is another thing than making one
+        if model is not None:  # the signature is that of the constructor, not of forward
             raise AttributeError("__signature__")
         return constructor(cls)
 
 
 class Model(torch.nn.Module):
-    """Base of all models: node features [n, in_channels] and a graph to scores [n, out_channels].
+    """Base class of all models, which map node features [n, in_channels] and a graph to scores [n, out_channels].
 
     Attributes:
-        config: the arguments that the constructor was called with and the defaults of all others, as plain values.
+        config: all arguments of the constructor, defaults included, as plain values.
         continuous: whether the depth is integration time rather than a number of layers.
-        graph_buffers: names of buffers whose size comes with a graph; they are None before.
+        graph_buffers: names of buffers whose size depends on the graph; they are None until :meth:`prepare` is called.
     """
 
     __signature__ = _Signature()
@@ -60,7 +60,7 @@ class Model(torch.nn.Module):
         following = super().__new__
         # A mixin beside the model may record the arguments as well.
         model = following(cls) if following is object.__new__ else following(cls, *args, **options)
-        if args or options:  # copy and pickle give none: they restore the attributes themselves
+        if args or options:  # copy and pickle pass no arguments, because they restore the attributes themselves
             object.__setattr__(model, "config", _config(constructor(cls), args, options))
         return model
 
@@ -81,22 +81,23 @@ class Model(torch.nn.Module):
 
     @property
     def bound_nodes(self) -> int | None:
-        """The node count of the one graph that the model can run on, in that graph's node order; None: any graph."""
+        """Number of nodes of the only graph that the model can run on; None if it can run on any graph."""
         return None
 
     def prepare(self, data: Data) -> None:
-        """Take what the model needs from a graph before it runs on it, such as ``data.train_mask``; nothing here.
+        """Take what the model needs from a graph before running on it, such as ``data.train_mask``.
 
-        Training calls this with the PyG ``Data`` of the split, and with every batch before the forward pass on it.
+        Training calls this with the PyG ``Data`` of the split, and with every batch before its forward pass. Most
+        models need nothing.
         """
 
     @classmethod
     def complete(cls, options: Mapping[str, Any], num_nodes: int) -> dict[str, Any]:
-        """``options`` of the constructor with those added that only a graph can tell; here there are none."""
+        """Add the constructor options that depend on the graph, such as its number of nodes; most models have none."""
         return dict(options)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reset all learnable parameters."""
         for module in self.children():
             _reset(module)
 
@@ -127,23 +128,23 @@ class Model(torch.nn.Module):
         return ()
 
     def graphs(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
-        """The learned graphs (A_a as sparse CSR [n, n], A_o dense [o, o]); None where a model has none."""
+        """The learned graphs: A_a as sparse CSR [n, n] and A_o as dense [o, o]. None if the model learns no graph."""
         return None
 
     def check_features(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
-        """Features as the encoder takes them (sparse where that is faster), or an error that says what is wrong."""
+        """Check the features and convert them to what the encoder takes: sparse if that is faster."""
         if exporting() and self.training:
-            raise InputError("the model is in training mode, but exported for inference: call model.eval() first")
+            raise InputError("the model is in training mode, but export is for inference: call model.eval() first")
         checked = checked_features(x, normalize=self.normalize_features)
         own, given = next(self.parameters()).dtype, checked.dtype
         if own not in (torch.float32, torch.float64):
             raise InputError(f"the model has dtype {own}: use model.float() or model.double()")
         if given != own:
-            raise InputError(f"x has dtype {given}, the model {own}: convert x with x.to({own})")
+            raise InputError(f"x has dtype {given}, but the model has {own}: convert x with x.to({own})")
         if checked.shape[1] != self.in_channels:
             raise InputError(
-                f"x has {checked.shape[1]} features, the model was made for in_channels={self.in_channels}: "
-                "give features of that width, or make the model with the width of x"
+                f"x has {checked.shape[1]} features, but the model has in_channels={self.in_channels}: "
+                "give features of that width, or create the model with the width of x"
             )
         return checked
 
@@ -159,7 +160,7 @@ class Model(torch.nn.Module):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """A model of this class from a file that :meth:`save` wrote, on the CPU, in evaluation mode."""
+        """Load a model of this class from a file written by :meth:`save`, to the CPU and in evaluation mode."""
         metadata, tensors = read_file(path)
         if metadata["class"] != cls.__name__:
             raise InputError(f"{path} holds a {metadata['class']}, not a {cls.__name__}: load it with nn.load")
@@ -176,12 +177,12 @@ class Model(torch.nn.Module):
 
 
 def quarters(steps: int) -> list[int]:
-    """Up to five of the steps 0 to ``steps``, a quarter of them apart, both ends included."""
+    """At most five steps between 0 and ``steps``, evenly spaced, both ends included."""
     return sorted({round(steps * k / 4) for k in range(5)})
 
 
 def _reset(module: torch.nn.Module) -> None:
-    # A module with reset_parameters resets its parts as well: descending further would undo its initialisation.
+    # A module with reset_parameters also resets its submodules: descending further would undo its initialisation.
     reset = getattr(module, "reset_parameters", None)
     if callable(reset):
         reset()
@@ -191,7 +192,7 @@ def _reset(module: torch.nn.Module) -> None:
 
 
 def constructor(cls: type) -> inspect.Signature:
-    """The signature of ``cls(...)``, with ``**options`` spelled out: the keywords of the base class that takes them."""
+    """The signature of ``cls(...)``, with ``**options`` replaced by the keywords of the base class that takes them."""
     parameters: list[inspect.Parameter] = []
     for base in cls.__mro__:
         if "__init__" not in base.__dict__ or base in (torch.nn.Module, object):
@@ -220,11 +221,11 @@ def _config(signature: inspect.Signature, args: tuple[Any, ...], options: Mappin
 
 
 def read_file(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a saved model, or an error that says why the file is none."""
+    """Metadata and tensors of a saved model."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}: name the one that model.save or 'dissensus train --save' wrote")
+        raise InputError(f"there is no file {path}: give a file written by model.save or 'dissensus train --save'")
     try:
         with safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}

@@ -32,15 +32,15 @@ class KuramotoGNN(AttentiveModel):
     .. math::
         \dot X_i = \omega_i + K \sum_j a_{ij} \sin(X_j - X_i), \qquad \omega = X(0)
 
-    entry by entry, with X(0) the encoded features clamped to :math:`[0, \pi]`. The published code replaces the sum by
-    :math:`R \sin(A X - X)`, :math:`R = \sqrt{(A \cos X)^2 + (A \sin X)^2}`, and detaches :math:`\omega`;
-    ``equation="code"`` and ``detach_source`` do the same.
+    for every channel, where X(0) has the encoded features, clamped to :math:`[0, \pi]`. The published code replaces the
+    sum by :math:`R \sin(A X - X)` with :math:`R = \sqrt{(A \cos X)^2 + (A \sin X)^2}` (``equation="code"``) and
+    detaches :math:`\omega` (``detach_source``).
 
     Args:
         coupling: K > 0.
         equation: ``paper`` or ``code``.
-        detach_source: no gradient through X(0) in :math:`\omega`.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        detach_source: block the gradient through X(0) in :math:`\omega`.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class GraphCONTran(AttentiveModel):
     .. math::
         \dot Y = V, \qquad \dot V = A Y - \gamma Y - \alpha V, \qquad Y(0) = V(0) = \text{encoded features}
 
-    Y is decoded. With ``method="euler"`` a step updates V first and then Y with the new V, as in the paper
-    (``symplectic``). The learnable gates that the published code has on both equations are left out.
+    Y is decoded. With ``symplectic``, an Euler step updates V first and then Y with the new V, as in the paper. The
+    published code has learnable gates on both equations, which are left out here.
 
     Args:
         stiffness: :math:`\gamma`.
         damping: :math:`\alpha`.
-        symplectic: use the symplectic form of Euler's method; other methods are not affected.
-        in_channels, hidden_channels, out_channels, options: of ``AttentiveModel`` and :class:`ContinuousModel`.
+        symplectic: use symplectic Euler steps; methods other than ``euler`` are not affected.
+        in_channels, hidden_channels, out_channels, options: see ``AttentiveModel`` and :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -140,15 +140,15 @@ class GraphCONGCN(ContinuousModel):
     .. math::
         \dot Y = V, \qquad \dot V = \operatorname{relu}(\hat A Y W^\top + b) - \gamma Y - \alpha V
 
-    with :math:`\hat A = D^{-1/2} (A + I) D^{-1/2}`; both Y and V start at the encoded features, and Y is decoded. The
-    published code for heterophilic graphs adds a linear map of Y inside relu (``residual``).
+    with :math:`\hat A = D^{-1/2} (A + I) D^{-1/2}`. Both Y and V start at the encoded features, and Y is decoded. For
+    heterophilic graphs the published code adds a linear map of Y inside the ReLU (``residual``).
 
     Args:
-        residual: add :math:`Y R^\top` inside relu.
+        residual: add :math:`Y R^\top` inside the ReLU.
         stiffness: :math:`\gamma`.
         damping: :math:`\alpha`.
-        symplectic: use the symplectic form of Euler's method; other methods are not affected.
-        in_channels, hidden_channels, out_channels, options: of :class:`ContinuousModel`.
+        symplectic: use symplectic Euler steps; methods other than ``euler`` are not affected.
+        in_channels, hidden_channels, out_channels, options: see :class:`ContinuousModel`.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class GraphCONGCN(ContinuousModel):
 
 def _checked(stiffness: float, damping: float) -> tuple[float, float]:
     if not (stiffness >= 0.0 and damping >= 0.0):
-        raise InputError(f"stiffness = {stiffness}, damping = {damping}: neither may be negative")
+        raise InputError(f"stiffness is {stiffness} and damping is {damping}: neither may be negative")
     return float(stiffness), float(damping)
 
 

@@ -1,4 +1,4 @@
-"""Propagation without learning: of the labels, and of the features where they are missing."""
+"""Label propagation and feature propagation."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class LabelPropagation(DiscreteModel):
     .. math::
         Y \leftarrow \alpha\, D^{-1/2} A D^{-1/2}\, Y + (1 - \alpha)\, Y(0)
 
-    with the training labels, one-hot (or the numbers of a regression), in Y(0) and zeros elsewhere. It sees no features
-    and has no parameters; the labels come with :meth:`prepare`, and training has nothing to do.
+    where Y(0) has the one-hot training labels (or the targets of a regression) and is zero at all other nodes. The
+    model ignores features and has no parameters, so there is nothing to train: :meth:`prepare` sets the labels.
 
     Args:
         in_channels: not used.
         hidden_channels: not used.
         out_channels: number of classes.
-        alpha: share of the neighbours.
-        num_layers: number of steps.
+        alpha: weight of the neighbours.
+        num_layers: number of propagation steps.
 
     Shapes:
         any features, ``edge_index`` [2, edges] -> scores [n, out_channels]
@@ -75,7 +75,7 @@ class LabelPropagation(DiscreteModel):
 
     @property
     def bound_nodes(self) -> int | None:
-        """The node count of the graph whose labels are propagated."""
+        """Number of nodes of the graph whose labels are propagated."""
         return None if self.labels is None else len(self.labels)
 
     def prepare(self, data: Data) -> None:
@@ -119,12 +119,12 @@ class FeaturePropagation(GCN):
     .. math::
         X \leftarrow D^{-1/2} A D^{-1/2} X, \qquad X_{\text{known}} \leftarrow X_{\text{known}}(0)
 
-    fills in what is missing; a node whose features are all zero counts as missing. The filled features are then those
-    of a :class:`GCN`.
+    fills in the missing features. A node whose features are all zero counts as missing. The result is the input of a
+    :class:`GCN`.
 
     Args:
-        iterations: steps of the propagation.
-        in_channels, hidden_channels, out_channels, options: of :class:`GCN`.
+        iterations: number of propagation steps.
+        in_channels, hidden_channels, out_channels, options: see :class:`GCN`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class FeaturePropagation(GCN):
         return super()._prepare(self.fill(x, edge_index, edge_weight), edge_index, edge_weight, batch)
 
     def fill(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """The features with every missing row filled in, [n, in_channels]."""
+        """The features [n, in_channels] with every missing row filled in."""
         checked = self.check_features(x)
         # A training loop passes the same features every epoch.
         of_x: tuple[Tensor, ...] = (

@@ -1,4 +1,4 @@
-"""One layer for every depth, made stable: antisymmetric weights (A-DGN) and gates (G2)."""
+"""Models whose layers share their weights and stay stable: by antisymmetric weights (A-DGN) or by gates (G2)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class ADGN(EncodedModel):
     .. math::
         X \leftarrow X + \epsilon \tanh\big(X (W - W^\top - \gamma I)^\top + \hat A X V^\top + b\big)
 
-    with one pair of weights W, V for all layers: PyG's ``AntiSymmetricConv`` again and again.
+    All layers share the weights W and V: the model applies one ``AntiSymmetricConv`` of PyG ``num_layers`` times.
 
     Args:
         epsilon: step size.
         gamma: strength of the diffusion.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class G2(EncodedModel):
         \tau_i = \tanh\big(\operatorname{mean}_{j \to i} (Y_i - Y_j)^2\big), \quad Y = \operatorname{relu}(\hat A X
         V^\top + c), \qquad X \leftarrow (1 - \tau) \odot X + \tau \odot \operatorname{relu}(\hat A X W^\top + b)
 
-    The mean is :math:`Y_i^2 - 2 Y_i \operatorname{mean}_j Y_j + \operatorname{mean}_j Y_j^2`, two sparse products. All
-    layers share their weights.
+    The mean is computed as :math:`Y_i^2 - 2 Y_i \operatorname{mean}_j Y_j + \operatorname{mean}_j Y_j^2`, with two
+    sparse products. All layers share their weights.
 
     The arguments are those of :class:`DiscreteModel`.
     """

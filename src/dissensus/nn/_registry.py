@@ -1,9 +1,9 @@
-"""Models by name: registered beside their class, by another package, or loaded from a user's file.
+"""Models by name. There are three ways to give a model a name:
 
-- ``@register("my-net")`` above a class gives it a name in this process.
-- A package that declares an entry point in the group ``dissensus.models`` has its module or class imported when models
-  are first looked up.
-- ``"path/to/my_model.py:MyNet"`` is a name in itself, wherever a model can be named: the file is imported.
+- ``@register("my-net")`` above the class registers it in this process.
+- A package can declare an entry point in the group ``dissensus.models``. Its module or class is imported the first time
+  that models are looked up.
+- ``"path/to/my_model.py:MyNet"`` works wherever a model name is expected: the file is imported.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from dissensus.errors import InputError, unknown
 from dissensus.nn._model import Model, constructor, read_file
 
 _GROUP = "dissensus.models"
-# Options that may set the depth of a model, in this order where a constructor has both.
+# Options that set the depth of a model; the first one that the constructor has is used.
 _DEPTH_OPTIONS = ("num_layers", "time")
-# The infos of each class, from its topmost decorator down.
+# All names of each class, in the order of its decorators.
 _REGISTERED: dict[type[torch.nn.Module], list[ModelInfo]] = {}
 
 ModelClass = TypeVar("ModelClass", bound=type[torch.nn.Module])
@@ -38,16 +38,16 @@ ModelClass = TypeVar("ModelClass", bound=type[torch.nn.Module])
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What the registry knows of a model.
+    """A registered model.
 
     Attributes:
         name: the name that :func:`create` takes.
-        cls: its class, constructed as ``cls(in_channels, hidden_channels, out_channels, **options)``.
-        equation: its dynamics, or its layer.
+        cls: its class, which is constructed as ``cls(in_channels, hidden_channels, out_channels, **options)``.
+        equation: the equation of its dynamics or of its layer, as text.
         source: the paper that introduced it.
-        tables: the tables and figures of the paper on opinion dissensus that it appears in.
-        options: the options of the class that the name fixes.
-        depth: the option that sets the depth; by default ``num_layers`` or ``time``, whichever the constructor has.
+        tables: the tables and figures of the BIMP paper in which it appears.
+        options: the options of the class that this name sets.
+        depth: the name of the option that sets the depth; by default ``num_layers`` or ``time``, whichever exists.
     """
 
     name: str
@@ -60,11 +60,11 @@ class ModelInfo:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.cls, type) and issubclass(self.cls, torch.nn.Module)):
-            raise InputError(f"{self.name} is {self.cls!r}, not a class of models: derive it from torch.nn.Module")
+            raise InputError(f"{self.name} is {self.cls!r}, not a model class: derive it from torch.nn.Module")
         if len(self._parameters[:3]) < 3 and not self._takes_any(inspect.Parameter.VAR_POSITIONAL):
             raise InputError(
-                f"{self.cls.__name__}{constructor(self.cls)} cannot be made by name: its constructor must begin with "
-                "in_channels, hidden_channels, out_channels"
+                f"{self.cls.__name__}{constructor(self.cls)} cannot be created by name: its constructor must begin "
+                "with in_channels, hidden_channels, out_channels"
             )
         if not self.depth:
             found = (name for name in _DEPTH_OPTIONS if name in self.known_options)
@@ -74,7 +74,7 @@ class ModelInfo:
 
     @property
     def continuous(self) -> bool:
-        """Whether the depth is integration time rather than a number of layers, as the class declares."""
+        """Whether the depth is integration time rather than a number of layers."""
         return bool(getattr(self.cls, "continuous", False))
 
     @property
@@ -83,7 +83,7 @@ class ModelInfo:
         return [parameter.name for parameter in self._parameters[3:]]
 
     def at_depth(self, steps: int) -> dict[str, Any]:
-        """The options for a depth of ``steps`` layers, or ``steps`` Euler steps of size 1.
+        """The options that give the model a depth of ``steps`` layers, or ``steps`` Euler steps of size 1.
 
         >>> info("gcn").at_depth(8)
         {'num_layers': 8}
@@ -92,28 +92,29 @@ class ModelInfo:
         """
         if not self.depth:
             raise InputError(
-                f"{self.name} has no depth to set: give its constructor the option num_layers or time, or name its own "
-                'with @nn.register(..., depth="...")'
+                f"{self.name} has no option for its depth: give its constructor the option num_layers or time, or name "
+                'another one with @nn.register(..., depth="...")'
             )
         if self.depth != "time":
             return {self.depth: steps}
-        # A learned time scale would make it another depth.
+        # A learned time scale would change the depth.
         exact = {"time": float(steps), "method": "euler", "step_size": 1.0, "learn_time_scale": False}
         return {option: value for option, value in exact.items() if option in self.known_options}
 
     def complete(self, options: Mapping[str, Any], *, num_nodes: int) -> dict[str, Any]:
-        """``options`` with those added that only the graph can tell (see :meth:`Model.complete`)."""
+        """Add the options that depend on the graph to ``options`` (see :meth:`Model.complete`)."""
         if issubclass(self.cls, Model):
             return self.cls.complete({**options, **self.options}, num_nodes)
         return dict(options)
 
     def create(self, in_channels: int, hidden_channels: int, out_channels: int, **options: Any) -> Any:
-        """The model; unknown options are refused, with the nearest match."""
+        """Create the model. An unknown option is an error that suggests the closest match."""
         for option, value in options.items():
             self._check_known(option)
             if option in self.options and value != self.options[option]:
                 raise InputError(
-                    f"{self.name} means {option}={self.options[option]!r}: choose another model for another {option}"
+                    f"{self.name} always has {option}={self.options[option]!r}: choose another model, or leave out "
+                    f"{option}"
                 )
         return self.cls(in_channels, hidden_channels, out_channels, **{**options, **self.options})
 
@@ -139,15 +140,15 @@ def register(
     options: Mapping[str, Any] | None = None,
     depth: str = "",
 ) -> Callable[[ModelClass], ModelClass]:
-    """A class decorator that gives a model a name; stack several to give one class several names.
+    """Class decorator that registers a model under a name. Stack several to give one class several names.
 
     Args:
         name: the name that :func:`create` and the command line take.
-        equation: its dynamics, or its layer.
+        equation: the equation of its dynamics or of its layer, as text.
         source: the paper that introduced it.
-        tables: the tables and figures of the paper on opinion dissensus that it appears in.
-        options: options of the class that the name fixes.
-        depth: the option that sets the depth; by default ``num_layers`` or ``time``, whichever the constructor has.
+        tables: the tables and figures of the BIMP paper in which it appears.
+        options: options of the class that this name sets.
+        depth: the name of the option that sets the depth; by default ``num_layers`` or ``time``, whichever exists.
 
     Example:
         >>> @register("my-net", equation="X <- relu(AXW)")  # doctest: +SKIP
@@ -173,17 +174,17 @@ def register(
 
 
 def names() -> list[str]:
-    """The names that :func:`create` knows; ``file.py:Class`` is a name as well."""
+    """The names of all registered models. ``file.py:Class`` also works wherever a name is expected."""
     return list(_by_name())
 
 
 def info(name: str) -> ModelInfo:
-    """What the registry knows of the model of that name, or of the class ``file.py:Class``."""
+    """The :class:`ModelInfo` of a registered model, or of a class in a file, ``file.py:Class``."""
     path, _, cls = name.rpartition(":")
     if path.endswith(".py"):
         return _from_file(name, path, cls)
     if name.endswith(".py"):
-        raise InputError(f"{name} is a file: name the class as well, such as {name}:MyNet")
+        raise InputError(f"{name} is a file: add the name of the class, such as {name}:MyNet")
     known = _by_name()
     if name not in known:
         raise unknown("model", name, known)
@@ -191,28 +192,28 @@ def info(name: str) -> ModelInfo:
 
 
 def create(name: str, *, in_channels: int, hidden_channels: int, out_channels: int, **options: Any) -> Any:
-    """The model of that name, a :class:`torch.nn.Module` (one of ours is a :class:`Model`).
+    """Create a model by name. Models of this package are a :class:`Model`, all others a :class:`torch.nn.Module`.
 
     Args:
         name: one of :func:`names`, or ``file.py:Class``.
         in_channels: width of the node features.
         hidden_channels: width of the hidden state.
         out_channels: number of classes.
-        options: of the model's class; unknown ones are refused, with the nearest match.
+        options: further options of the model's class. An unknown option is an error that suggests the closest match.
     """
     return info(name).create(in_channels, hidden_channels, out_channels, **options)
 
 
 def load(path: str | PathLike[str]) -> Model:
-    """A model of any registered class from a file that ``model.save`` wrote, on the CPU, in evaluation mode."""
+    """Load a model of any registered class from a file written by ``model.save``, to the CPU and in evaluation mode."""
     name = read_file(path)[0]["class"]
     _load_entry_points()
     for cls in _REGISTERED:
         if cls.__name__ == name and issubclass(cls, Model):
             return cls.load(path)
     raise InputError(
-        f"{path} holds a {name}, which this version does not know: upgrade dissensus, or import the module that "
-        f"registers {name} first"
+        f"{path} holds a {name}, which is not registered: import the module that registers it first, or upgrade "
+        "dissensus"
     )
 
 
@@ -228,9 +229,9 @@ def _load_entry_points() -> None:
             loaded = point.load()  # a module or a class that registers itself, or a plain class
             if isinstance(loaded, type) and loaded not in _REGISTERED:
                 register(point.name)(loaded)
-        except Exception as error:  # whatever another package raises must not hide the other models
+        except Exception as error:  # an error in another package must not hide the other models
             warnings.warn(
-                f"the model {point.name!r} of another package cannot be loaded from {point.value} "
+                f"the model {point.name!r}, an entry point of another package, cannot be loaded from {point.value} "
                 f"({type(error).__name__}: {error}): update or remove that package",
                 stacklevel=2,
             )
@@ -242,12 +243,12 @@ def _from_file(name: str, path: str, target: str) -> ModelInfo:
     if found is None:
         classes = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise unknown(f"class of {path}", target, classes)
-    # The name stays what was asked for: another process finds the class by it.
+    # Keep the name that was asked for, so that another process can find the class by it.
     return replace(_REGISTERED[found][0], name=name) if found in _REGISTERED else ModelInfo(name, found)
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The module of a file, imported once a process, and again when the file has changed."""
+    """The module of a file; it is imported once per process, and again if the file has changed."""
     resolved = path.expanduser().resolve()
     if not resolved.is_file():
         raise InputError(f"there is no file {path}: give the path of the Python file that holds the model's class")
@@ -264,11 +265,11 @@ def _import_file(path: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise InputError(
-            f"{path} cannot be imported ({type(error).__name__}: {error}): mend it; 'python {path}' shows the line"
+            f"{path} cannot be imported ({type(error).__name__}: {error}): fix it; 'python {path}' shows the line"
         ) from error
     return module
 
 
 def _origin(cls: type) -> tuple[str, str]:
-    """The place a class is defined at: a notebook's cell that is run again defines the same class."""
+    """Where a class is defined. A notebook cell that is run again defines the same class."""
     return cls.__qualname__, getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__

@@ -1,4 +1,4 @@
-"""Connections that skip layers: GCNII, jumping knowledge, and classic layers with residual connections."""
+"""Models with skip connections: GCNII, JKNet, and classic layers with residual connections."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class GCNII(EncodedModel):
         ((1 - \beta_l) I + \beta_l W_l)\big), \qquad \beta_l = \log(\lambda / l + 1)
 
     Args:
-        alpha: share of the encoded features in every layer.
-        strength: :math:`\lambda`, how much the first layers transform.
+        alpha: weight of the encoded features in every layer.
+        strength: :math:`\lambda`, which sets how much the first layers transform their input.
         num_layers: number of layers.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class JKNet(EncodedModel):
         \text{scores} = W\, \operatorname{jump}(X_1, \dots, X_L) + b
 
     Args:
-        jump: how layers are joined: ``cat`` side by side, ``max`` entry by entry, or ``lstm`` attention over layers.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        jump: how layers are combined: ``cat`` (concatenation), ``max`` (elementwise) or ``lstm`` (attention over
+            layers).
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(
@@ -130,16 +131,16 @@ class ResidualModel(EncodedModel):
     .. math::
         X \leftarrow \operatorname{relu}\big(\operatorname{norm}(\operatorname{conv}(X) + X R^\top)\big)
 
-    with the convolution of GCN, GAT or GraphSAGE. The first layer takes the features themselves, or with
-    ``pre_linear`` a linear map of them.
+    with the convolution of GCN, GAT or GraphSAGE. The first layer takes the features, or a linear map of them if
+    ``pre_linear`` is set.
 
     Args:
         conv: ``gcn``, ``gat`` or ``sage``.
-        residual: with the term :math:`X R^\top`.
+        residual: add the term :math:`X R^\top`.
         norm: ``none``, ``batch`` or ``layer``.
-        pre_linear: a linear map before the first layer.
-        heads: attention heads of ``gat``; divides ``hidden_channels``.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        pre_linear: apply a linear map before the first layer.
+        heads: number of attention heads of ``gat``; must divide ``hidden_channels``.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     def __init__(

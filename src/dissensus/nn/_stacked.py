@@ -91,17 +91,17 @@ class GCN(StackedModel):
         X \leftarrow \operatorname{relu}(\operatorname{norm}(\hat A X W^\top + b)), \qquad
         \hat A = D^{-1/2} (A + I) D^{-1/2}
 
-    with one of two normalisations against oversmoothing, or none: ``pair``, `"PairNorm"
-    <https://arxiv.org/abs/1909.12223>`_ (Zhao and Akoglu, 2020), which keeps the mean squared distance between the
-    nodes of a graph (in a batch: give ``batch``), and ``group``, `"differentiable group normalisation"
-    <https://arxiv.org/abs/2006.06972>`_ (Zhou et al., 2020), with the statistics of all nodes in training and running
+    Two normalisations against oversmoothing are available: ``pair``, `"PairNorm"
+    <https://arxiv.org/abs/1909.12223>`_ (Zhao and Akoglu, 2020), keeps the mean squared distance between the nodes of a
+    graph (for several graphs, pass ``batch``); and ``group``, `"differentiable group normalisation"
+    <https://arxiv.org/abs/2006.06972>`_ (Zhou et al., 2020), uses the statistics of all nodes in training and running
     means in evaluation.
 
     Args:
         norm: ``none``, ``pair`` or ``group``.
-        groups: number of groups of ``group``.
-        group_weight: factor of the normalised states that ``group`` adds.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        groups: number of groups, for ``group``.
+        group_weight: weight of the normalised states that ``group`` adds.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     layer = Convolution
@@ -147,12 +147,12 @@ class GAT(StackedModel):
         X \leftarrow \operatorname{elu}\big(\Vert_h A^{(h)} X W_h^\top + b\big), \qquad
         a^{(h)}_{ij} = \operatorname{softmax}_j \operatorname{leakyrelu}(u_h^\top W_h x_i + v_h^\top W_h x_j)
 
-    with the heads side by side in hidden layers and averaged in the last one.
+    Heads are concatenated in hidden layers and averaged in the last one.
 
     Args:
-        heads: attention heads; divides ``hidden_channels``, the width of all together.
-        attention_dropout: on the attention.
-        in_channels, hidden_channels, out_channels, options: of :class:`DiscreteModel`.
+        heads: number of attention heads; must divide ``hidden_channels``, the width of the concatenated heads.
+        attention_dropout: dropout rate of the attention.
+        in_channels, hidden_channels, out_channels, options: see :class:`DiscreteModel`.
     """
 
     layer = Attention
@@ -181,7 +181,7 @@ class GAT(StackedModel):
     def graphs(
         self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_weight: Tensor | None = None
     ) -> tuple[Tensor, None]:
-        """The first layer's attention, averaged over heads: sparse CSR [n, n], every row sums to one; and None."""
+        """The attention of the first layer, averaged over heads, as sparse CSR [n, n]; and None. Rows sum to one."""
         x, first = self.check_features(x), self.layers[0]
         assert isinstance(first, Attention)
         propagation = self._propagation(x, edge_index, edge_weight)
@@ -201,7 +201,7 @@ class SAGE(StackedModel):
     .. math::
         X_i \leftarrow \operatorname{relu}(W_1 \operatorname{mean}_{j \to i} X_j + b + W_2 X_i)
 
-    The mean is weighted by the edge weights; for a node without incoming edges it is zero.
+    Edge weights weight the mean. It is zero for nodes without incoming edges.
 
     The arguments are those of :class:`DiscreteModel`.
     """
@@ -211,7 +211,7 @@ class SAGE(StackedModel):
 
 @register("mlp", equation="X ← relu(XW)", source="Rosenblatt 1958, The Perceptron")
 class MLP(StackedModel):
-    r"""Layers :math:`X \leftarrow \operatorname{relu}(X W^\top + b)` that ignore the graph.
+    r"""Multilayer perceptron, :math:`X \leftarrow \operatorname{relu}(X W^\top + b)`, which ignores the graph.
 
     The arguments are those of :class:`DiscreteModel`.
     """

@@ -1,4 +1,4 @@
-"""Integration of vector fields, put together from parts: a field, a solver, and a way to get the gradient."""
+"""Integration of vector fields. A field, a solver and a gradient method are combined freely by :func:`solve`."""
 
 from dissensus.solve._field import AutogradField, Field, Pullback, Split
 from dissensus.solve._fixed_point import Equilibrium, equilibrium

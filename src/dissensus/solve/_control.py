@@ -1,4 +1,4 @@
-"""Step-size control: how long the next step is, and which steps to try in the next problem of the kind."""
+"""The step-size controller of adaptive methods, and the mesh of steps that it proposes for the next similar problem."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 
 from dissensus.errors import SolverError
 
-# A step is at most this many times as long as the one before it.
+# Maximum ratio of two consecutive step sizes.
 LARGEST_GROWTH = 10.0
-# A step aims at this share of the longest that the tolerance seems to allow.
+# Safety factor: a step has this share of the size that the tolerance seems to allow.
 _SAFETY = 0.9
-# How much of a step a mesh has to spare: the fewer and longer its steps, the less sure are their errors.
+# Additional safety margin of a mesh, divided by its number of steps: errors of long steps are less predictable.
 _SPARE = 0.2
 
 
 class StepSizeController:
-    """The sizes of the steps of an adaptive method.
+    """The step sizes of an adaptive method.
 
-    Steps that end at the points of a mesh are tried first; the control by the error estimate goes on after them, or
-    after the first of them whose error is too large.
+    If there is a mesh, its steps are tried first. The error estimate controls the step size after the end of the mesh,
+    or after the first step of the mesh whose error is too large.
 
     Args:
-        order: of the method.
-        size: of the first step, where there is no mesh.
+        order: order of the method.
+        size: size of the first step if there is no mesh.
         mesh: times at which steps end.
     """
 
@@ -40,7 +40,7 @@ class StepSizeController:
         while self.ahead and self.ahead[-1] <= t * (1.0 + 1e-6):
             self.ahead.pop()
         wanted = self.ahead[-1] - t if self.ahead else self.size
-        # A step that would leave a sliver is stretched to the end.
+        # A step that would leave a tiny rest is stretched to the end.
         if wanted >= (stop - t) * (1.0 - 1e-6):
             return stop - t, True
         if not wanted >= 1e-12 * stop:  # NaN included
@@ -48,17 +48,17 @@ class StepSizeController:
         return wanted, False
 
     def accepted(self, h: float, ratio: float, last: bool) -> None:
-        """A step of size h had ``ratio`` times the error that it may have, at most one."""
-        # Stretching to the end must not teach the controller a tiny step.
+        """Record that a step of size h was accepted; ``ratio`` is its error divided by the tolerance, at most 1."""
+        # The last step may be shortened to end at the stop, which says nothing about the next step size.
         self.size = max(self.size, self._next(h, ratio)) if last else self._next(h, ratio)
 
     def rejected(self, h: float, ratio: float) -> None:
-        """A step of size h had ``ratio`` times the error that it may have, more than one."""
+        """Record that a step of size h was rejected; ``ratio`` is its error divided by the tolerance, above 1."""
         self.ahead.clear()
         self.size = self._next(h, ratio)
 
     def _next(self, h: float, ratio: float) -> float:
-        # h safety ratio^(-1/order), at least a fifth and at most ten times; an accepted step never shrinks.
+        # h safety ratio^(-1/order), with a factor between 1/5 and 10; after an accepted step it is at least 1.
         if not math.isfinite(ratio):
             return 0.2 * h
         if ratio == 0.0:
@@ -74,16 +74,16 @@ def scaled_error_norm(error: Tensor, x: Tensor, new: Tensor, atol: float, rtol: 
 
 
 def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> tuple[float, ...]:
-    """The ends of few steps over the same time whose errors are about equal and within the tolerance.
+    """The ends of as few steps as possible over the same time, with about equal errors within the tolerance.
 
-    A step of length h with r times the error that it may have could have been ``h r^(-1/order)`` long, so that around
-    it ``r^(1/order) / h`` steps are needed per unit of time. Each step of the mesh takes an equal share of their sum:
-    of n steps at most 0.9 - 0.2/n.
+    A step of size h whose error is r times the tolerance could have had the size ``h r^(-1/order)``, so the density of
+    steps needed there is ``r^(1/order) / h``. Every step of the mesh covers an equal share of its integral, which is at
+    most 0.9 - 0.2/n for n steps.
 
     Args:
         times: 0 and the ends of the steps taken.
-        errors: r of each.
-        order: of the method.
+        errors: error of each step, divided by the tolerance.
+        order: order of the method.
     """
     needed = np.cumsum([0.0, *(max(r ** (1.0 / order), _SAFETY / LARGEST_GROWTH) for r in errors)])
     total = float(needed[-1])
@@ -92,24 +92,24 @@ def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> t
 
 
 def too_many_steps(count: int, step_size: float, max_steps: int, stop: float) -> SolverError:
-    """The error for a fixed-step method that cannot reach the time ``stop``."""
+    """The error for a fixed-step method that cannot reach time ``stop`` with ``max_steps`` steps."""
     return SolverError(
-        f"{count} steps of {step_size:g} are needed to reach t = {stop:g}, more than max_steps = {max_steps}: raise "
+        f"reaching t = {stop:g} takes {count} steps of size {step_size:g}, more than max_steps = {max_steps}: increase "
         "step_size or max_steps"
     )
 
 
 def underflow(t: float, h: float) -> SolverError:
-    """The error for a step-size control that has given up at time t."""
+    """The error for a step size that became too small at time t."""
     return SolverError(
-        f"step size underflow at t = {t:g} (step {h:.1e}): the dynamics is too stiff or diverges there; shorten the "
-        "time, loosen rtol and atol, use float64, or a fixed-step method such as 'euler' or 'rk4'"
+        f"step size underflow at t = {t:g} (step {h:.1e}), because the dynamics are too stiff or diverge: shorten the "
+        "time, increase rtol and atol, use float64, or use a fixed-step method such as 'euler' or 'rk4'"
     )
 
 
 def step_limit(t: float, max_steps: int, stop: float) -> SolverError:
-    """The error for a step-size control that has used up its steps at time t."""
+    """The error for an adaptive method that has taken ``max_steps`` steps by time t."""
     return SolverError(
-        f"{max_steps} steps reached only t = {t:g} of {stop:g}: loosen rtol and atol, shorten the time, or raise "
+        f"{max_steps} steps only reached t = {t:g} of {stop:g}: increase rtol and atol, shorten the time, or increase "
         "max_steps"
     )

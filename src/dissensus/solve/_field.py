@@ -1,4 +1,4 @@
-"""What is integrated: a vector field with its vector-Jacobian product."""
+"""Vector fields with their vector-Jacobian products."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from torch import Tensor
 
 from dissensus.errors import InputError
 
-# pullback(g, grads, out): takes the cotangent g of a field's value, adds to the gradients of its parameters in place
-# (none are computed where ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that
-# is None. It may be called again, and changes none of its inputs.
+# pullback(g, grads, out) takes the cotangent g of a field's value, adds to the parameter gradients ``grads`` in place
+# (and computes none if ``grads`` is empty), and returns the cotangent of the state, written to ``out`` unless that is
+# None. It can be called repeatedly and does not change its inputs.
 Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 
 
 class Field(ABC):
     """The right-hand side ``f(t, x)`` of ``dx/dt = f(t, x)``, with a derivative that needs no autograd graph.
 
-    All that a field and a solver exchange are tensors, through :meth:`__call__`, :meth:`vjp` and, for speed,
-    :attr:`split`. A subclass writes the first two by hand; :class:`AutogradField` makes a field of any function.
+    A solver only uses :meth:`__call__`, :meth:`vjp` and, for speed, :attr:`split`. Subclasses implement the first two;
+    :class:`AutogradField` turns any differentiable function into a field.
 
     Attributes:
-        parameters: the tensors that gradients are asked for, beside the state.
-        euler_limit: the largest step with which Euler's method keeps the sign of a decaying state; a larger one warns.
-        pullback_states: about how much memory a pullback holds, in states; what the solver keeps depends on it.
+        parameters: the tensors for which gradients are computed, besides the state.
+        euler_limit: the largest Euler step that keeps the sign of a decaying state; larger steps raise a warning.
+        pullback_states: estimated memory of a pullback, in states, from which the solver decides how many to keep.
     """
 
     parameters: tuple[Tensor, ...] = ()
@@ -37,26 +37,25 @@ class Field(ABC):
 
     @abstractmethod
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
-        """The value f(t, x), of x's shape, written to ``out`` where given; for autograd see :meth:`differentiable`."""
+        """The value f(t, x), written to ``out`` if given; for autograd use :meth:`differentiable`."""
 
     @abstractmethod
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        """The value f(t, x), written to ``out`` where given, and its pullback.
+        """The value f(t, x), written to ``out`` if given, and its pullback.
 
-        ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]`` for the i-th of
-        ``parameters`` (those that require a gradient; the others may be left alone). Without ``grads`` the cotangent
-        of the state is all that it computes. It may keep references to x and to the value, which the solver does not
-        change while the pullback exists.
+        ``pullback(g, grads, out)`` returns ``g' df/dx`` and adds ``g' df/dp`` to ``grads[i]``, where p is the i-th of
+        ``parameters``; it may skip parameters that do not require a gradient. If ``grads`` is empty, it only computes
+        the cotangent of the state. It may keep references to x and to the value, which the solver does not change while
+        the pullback exists.
         """
 
     def differentiable(self, t: float, x: Tensor) -> Tensor:
-        """The value f(t, x), differentiable by autograd in x and in the parameters; once, as :meth:`vjp` is by hand."""
+        """The value f(t, x), differentiable once by autograd in x and in the parameters."""
         return _Evaluate.apply(self, t, x, *self.parameters)
 
     @property
     def split(self) -> Split:
-        """The field as a nonlinear part and what is affine in the state; a subclass that knows its own saves the solver
-        work."""
+        """The field as a nonlinear part plus an affine part. Subclasses that override this save the solver work."""
         return Split(self, self.vjp, pullback_states=self.pullback_states)
 
 
@@ -64,17 +63,17 @@ class Field(ABC):
 class Split:
     """``f(t, x) = gain g(t, x) + drive - decay x``.
 
-    The stages of a Runge-Kutta method are linear in the values of g, the drive and the state, so a solver evaluates g
-    alone and never writes out the rest.
+    The stages of a Runge-Kutta method are linear in the values of g, the drive and the state, so the solver evaluates
+    only g and never forms the other terms.
 
     Attributes:
-        value: g, called as :meth:`Field.__call__`.
-        vjp: g with its pullback, called as :meth:`Field.vjp`; the gradients are those of the parameters of f, without
-            those of the drive.
-        gain: a number.
-        decay: a number.
-        drive: of the state's shape; None for none.
-        index: the place of the drive among the parameters; None where it needs no gradient.
+        value: g, with the arguments of :meth:`Field.__call__`.
+        vjp: g with its pullback, with the arguments of :meth:`Field.vjp`. It adds the gradients of all parameters of f
+            except the drive.
+        gain: the scalar factor of g.
+        decay: the scalar factor of the state.
+        drive: a tensor of the state's shape, or None.
+        index: index of the drive among the parameters, or None if it needs no gradient.
         pullback_states: see :class:`Field`.
     """
 
@@ -88,13 +87,13 @@ class Split:
 
 
 class AutogradField(Field):
-    """A field from any differentiable function of time and state.
+    """A field defined by any differentiable function of time and state.
 
     Args:
-        function: ``f(t, x)``, of x's shape.
-        parameters: the tensors it depends on that need a gradient.
+        function: ``f(t, x)``, which returns a tensor of x's shape.
+        parameters: the tensors for which the function needs gradients.
         euler_limit: see :class:`Field`.
-        pullback_states: the size of the function's autograd graph, in states.
+        pullback_states: estimated memory of the function's autograd graph, in states.
     """
 
     def __init__(

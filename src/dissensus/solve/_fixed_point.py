@@ -18,19 +18,19 @@ from dissensus.solve._integrate import Stats
 Iteration = Literal["anderson", "picard"]
 ITERATIONS = ("anderson", "picard")
 
-# A difference g(x) - x that grows by more than this makes Anderson's iteration forget its past.
+# Anderson iteration restarts if g(x) - x grows by more than this factor.
 _GROWTH = 2.0
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """A state x with ``g(x) = x``, as far as the iteration came.
+    """An approximate solution of ``g(x) = x``.
 
     Attributes:
         state: x.
-        residual: ``max |g(x) - x| / max(1, max |x|)``, of this very state.
-        iterations: evaluations of g.
-        converged: the residual is at or below the tolerance.
+        residual: ``max |g(x) - x| / max(1, max |x|)`` at this state.
+        iterations: number of evaluations of g.
+        converged: whether the residual is within the tolerance.
     """
 
     state: Tensor
@@ -50,22 +50,22 @@ def fixed_point(
     memory: int = 6,
     strict: bool = True,
 ) -> FixedPoint:
-    """A state that ``step`` leaves where it is. Not differentiable; see :func:`equilibrium`.
+    """Find a fixed point of ``step``. Not differentiable; for gradients use :func:`equilibrium`.
 
     Args:
-        step: g, from a state to a new tensor of the same shape.
-        x0: where the iteration starts, of any shape.
-        tol: largest residual, see :class:`FixedPoint`.
-        max_iter: largest number of evaluations of g.
-        method: ``picard``, x <- g(x); or ``anderson``, which takes that combination of the last ``memory`` steps whose
-            residual is smallest in the linear model, and starts anew where the residual grows.
-        memory: number of differences that Anderson's iteration keeps.
-        strict: raise :class:`~dissensus.errors.SolverError` where the tolerance is not reached; otherwise the result
-            says ``converged=False``.
+        step: g, which maps a state to a new tensor of the same shape.
+        x0: start of the iteration, of any shape.
+        tol: tolerance for the residual, see :class:`FixedPoint`.
+        max_iter: maximum number of evaluations of g.
+        method: ``picard``, x <- g(x); or ``anderson``, which takes the combination of the last ``memory`` steps with
+            the smallest residual in a linear model, and restarts when the residual grows.
+        memory: number of previous steps that Anderson iteration keeps.
+        strict: raise :class:`~dissensus.errors.SolverError` if the tolerance is not reached; otherwise return a result
+            with ``converged=False``.
     """
     one_of("method", method, ITERATIONS)
     if not (tol > 0 and max_iter >= 1 and memory >= 1):
-        raise InputError(f"tol = {tol}, max_iter = {max_iter}, memory = {memory}: all must be positive")
+        raise InputError(f"tol is {tol}, max_iter is {max_iter} and memory is {memory}: all must be positive")
     mix = _Anderson(memory if method == "anderson" else 0)
     x, residual = x0, math.inf
     for iteration in range(1, max_iter + 1):
@@ -81,8 +81,8 @@ def fixed_point(
     if strict:
         raise SolverError(
             f"no fixed point after {iteration} iterations: the residual is {residual:.1e}, not {tol:g}. Raise max_iter "
-            "or tol, use float64, or make the map more contracting (a smaller step_size; in opinion dynamics, no more "
-            "than the critical attention)"
+            "or tol, use float64, or make the map more contracting (reduce step_size; in opinion dynamics, keep the "
+            "attention at or below the critical one)"
         )
     return FixedPoint(x, residual, iteration, False)
 
@@ -94,7 +94,7 @@ def _largest(x: Tensor) -> float:
 class _Anderson:
     """``x_{k+1} = g_k - sum_i c_i (g_{i+1} - g_i)`` with c minimising ``|f_k - sum_i c_i (f_{i+1} - f_i)|``, f = g - x.
 
-    With memory 0 it is Picard's iteration.
+    With ``memory=0`` this is Picard iteration.
     """
 
     def __init__(self, memory: int) -> None:
@@ -107,11 +107,11 @@ class _Anderson:
         self.last: tuple[Tensor, Tensor] | None = None
 
     def next(self, g: Tensor, f: Tensor, size: float) -> Tensor:
-        """The next state, from the last one's image g and its difference f, of largest entry ``size``."""
+        """The next state, from g = g(x) and f = g - x at the last state; ``size`` is the largest entry of f."""
         if self.memory == 0:
             return g
         if self.best_g is not None and size > _GROWTH * self.best:
-            # Back to the plain step from the best state seen, which a non-expansive map cannot make worse.
+            # Restart with a plain step from the best state so far, which a non-expansive map cannot make worse.
             restart = self.best_g
             self._forget()
             return restart
@@ -131,7 +131,7 @@ class _Anderson:
         return g - (self._coefficients(self.df[:kept], f.reshape(-1)) @ self.dg[:kept]).view_as(g)
 
     def _coefficients(self, df: Tensor, f: Tensor) -> Tensor:
-        # Normal equations between unit vectors, in double precision; the ridge is at the accuracy of the products.
+        # Normal equations of unit vectors in double precision; the ridge is the accuracy of the inner products.
         gram, right = (df @ df.T).double(), (df @ f).double()
         scale = gram.diagonal().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
         gram = gram / scale.outer(scale)
@@ -141,14 +141,14 @@ class _Anderson:
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A state x with ``f(x) = 0``, differentiable in the field's parameters.
+    """An approximate solution of ``f(x) = 0``, differentiable in the field's parameters.
 
     Attributes:
         state: x.
-        residual: ``max |h f(x)| / max(1, max |x|)``, of this very state.
-        iterations: evaluations of the field.
-        converged: the residual is at or below the tolerance.
-        stats: evaluations; the backward pass adds its pullbacks when it runs.
+        residual: ``max |h f(x)| / max(1, max |x|)`` at this state.
+        iterations: number of evaluations of the field.
+        converged: whether the residual is within the tolerance.
+        stats: numbers of evaluations; the backward pass adds its pullbacks when it runs.
     """
 
     state: Tensor
@@ -170,23 +170,25 @@ def equilibrium(
     memory: int = 6,
     strict: bool = True,
 ) -> Equilibrium:
-    """The state at which an autonomous field vanishes, as the fixed point of ``x + h f(x)``.
+    """Find an equilibrium of an autonomous field, as a fixed point of ``x + h f(x)``.
 
-    With h = 1/d that is Picard's iteration of ``x = (S(..) + B)/d`` for opinion dynamics with damping d. The gradient
-    is that of the implicit function, ``dx/dp = -(df/dx)^{-1} df/dp``: the adjoint equation ``a = v + (I + h J')a`` is
-    solved by the same iteration to the same tolerance, relative to v. Memory does not depend on the number of
-    iterations. The start x0 has no gradient, since the equilibrium does not change with it.
+    For opinion dynamics with damping d and h = 1/d this is Picard iteration for ``x = (S(..) + B)/d``.
+
+    Gradients come from the implicit function theorem, ``dx/dp = -(df/dx)^{-1} df/dp``: the backward pass solves the
+    adjoint equation ``a = v + (I + h J')a`` by the same iteration to the same tolerance, relative to v. Memory does not
+    depend on the number of iterations. The start x0 gets no gradient, because the equilibrium does not depend on it.
 
     Args:
-        field: f; it is evaluated at time 0.
-        x0: where the iteration starts.
-        step_size: h; the largest step that keeps Euler's method from flipping signs (1/d), where None.
-        tol: largest ``max |h f(x)| / max(1, max |x|)``.
-        max_iter: largest number of evaluations of the field.
+        field: f, which is evaluated at time 0.
+        x0: start of the iteration.
+        step_size: h; by default the field's ``euler_limit``, which is 1/d for opinion dynamics.
+        tol: tolerance for ``max |h f(x)| / max(1, max |x|)``. This and the next four arguments also apply to the
+            adjoint equation.
+        max_iter: maximum number of evaluations of the field.
         method: ``picard``, x <- x + h f(x); or ``anderson``, which combines the last ``memory`` steps.
-        memory: number of steps that Anderson's iteration combines.
-        strict: raise :class:`~dissensus.errors.SolverError` without convergence; otherwise the result says
-            ``converged=False``. These five hold for the adjoint equation as well.
+        memory: number of previous steps that Anderson iteration keeps.
+        strict: raise :class:`~dissensus.errors.SolverError` if the iteration does not converge; otherwise return a
+            result with ``converged=False``.
     """
     if step_size is None:
         step_size = field.euler_limit if math.isfinite(field.euler_limit) else 1.0
@@ -218,7 +220,7 @@ class _Plan:
         if size == 0.0:
             return totals
         pullback = self.field.vjp(0.0, x)[1]
-        v = v / size  # of order one, so that the tolerance is relative
+        v = v / size  # largest entry 1, so that the tolerance is relative
         adjoint = fixed_point(lambda a: pullback(a, (), None).mul_(self.h).add_(a).add_(v), v, **self.options)
         pullback(adjoint.state * (self.h * size), totals, None)
         self.stats.backward_evaluations += adjoint.iterations + 1

@@ -1,4 +1,4 @@
-"""Integration with fixed steps or with step-size control, by any Runge-Kutta table."""
+"""Integration by explicit Runge-Kutta methods, with fixed or adaptive steps."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from dissensus.solve._step import Evaluation, Step, Workspace, combine, evaluate
 from dissensus.solve._tableau import DOPRI5, Tableau, Weights
 from dissensus.solve._tape import Taken, Tape
 
-# Called after every accepted step with the time and the state there.
+# Called with the time and the state after every accepted step.
 Callback = Callable[[float, Tensor], None]
-# norm(error, x, new): the size of a step's error relative to the tolerance, accepted at or below one.
+# norm(error, x, new): the size of a step's error relative to the tolerance; the step is accepted if it is at most 1.
 Norm = Callable[[Tensor, Tensor, Tensor], float]
 
 
 @dataclass
 class Stats:
-    """What an integration cost.
+    """The cost of an integration.
 
     Attributes:
-        evaluations: of the field, forward.
-        accepted: steps.
-        rejected: steps tried and thrown away by the step-size control.
-        backward_evaluations: pullbacks, plus the evaluations of the field that the backward pass repeated; zero until
-            the backward pass has run.
+        evaluations: number of field evaluations in the forward pass.
+        accepted: number of accepted steps.
+        rejected: number of rejected steps.
+        backward_evaluations: number of pullbacks plus field evaluations in the backward pass; zero until it has run.
     """
 
     evaluations: int = 0
@@ -43,14 +42,14 @@ class Stats:
 
 @dataclass
 class Path:
-    """The steps of an integration as they are taken.
+    """The steps that an integration has taken.
 
     Attributes:
-        stats: what they cost.
-        tape: where they are recorded for the discrete adjoint; None for nowhere.
-        callback: called after each.
-        times: 0 and their ends.
-        errors: of the steps of an adaptive method, relative to the tolerance.
+        stats: their cost.
+        tape: records the steps for the discrete adjoint, or None.
+        callback: called after every step, or None.
+        times: 0 and the ends of the steps.
+        errors: the errors of the steps of an adaptive method, relative to the tolerance.
     """
 
     stats: Stats
@@ -64,7 +63,7 @@ class Path:
         return self.tape is not None and self.tape.keeps_pullbacks
 
     def add(self, t: float, h: float, end: float, x: Tensor, step: Step) -> None:
-        """An accepted step of size h from x at time t."""
+        """Add an accepted step of size h from the state x at time t."""
         self.stats.accepted += 1
         self.times.append(end)
         if self.tape is not None:
@@ -83,12 +82,14 @@ def integrate(
     mesh: Sequence[float] = (),
     norm: Norm | None = None,
 ) -> list[Tensor]:
-    """The states at the ascending times ``stops``, from the state x at time 0; a step ends at each of them.
+    """Integrate from the state x at time 0 and return the states at the ascending times ``stops``.
+
+    A step ends at each of the stops.
 
     Args:
-        path: takes the steps.
+        path: records the steps.
         mesh: see :class:`StepSizeController`.
-        norm: measures the error of an adaptive method; its root mean square relative to the tolerance, where None.
+        norm: error norm of an adaptive method; by default :func:`scaled_error_norm`.
     """
     split = split_for(field, x)
     if isinstance(solver, Dopri5):
@@ -114,8 +115,8 @@ def _fixed(
 
 
 def fixed_ends(start: float, stop: float, size: float, max_steps: int, taken: int = 0) -> list[float]:
-    """The ends of steps of one size from ``start`` to ``stop``, the last one shortened, after some were ``taken``."""
-    # At least one step to a later stop, however near: every stop is the end of a step.
+    """The ends of steps of equal size from ``start`` to ``stop``; the last one is shortened. ``taken`` came before."""
+    # At least one step, however near the stop is, because a step ends at every stop.
     count = max(math.ceil((stop - start) / size - 1e-9), int(stop > start))
     if taken + count > max_steps:
         raise too_many_steps(taken + count, size, max_steps, stop)
@@ -150,7 +151,7 @@ def _adaptive(
             end = stop if last else t + h
             keep = path.keeps_pullbacks
             step = take_step(split, tableau, t, h, x, first=first, keep=keep, workspace=workspace)
-            # The value at the new state is the last that the error estimate needs, and the first of the next step.
+            # The value at the new state completes the error estimate and is also the first stage of the next step.
             final = evaluate_stage(split, end, step.new, step.stages[-1], keep)
             stats.evaluations += tableau.stages
             weights = Weights.of(tableau, h, split.gain, split.decay).error
@@ -162,7 +163,7 @@ def _adaptive(
             control.accepted(h, ratio, last)
             path.errors.append(ratio)
             path.add(t, h, end, x, step)
-            # Without pullbacks the next step writes to the same memory, and the value is moved out of its way.
+            # Without pullbacks the next step reuses the buffer of the stages, so the value is copied first.
             first = final if keep else Evaluation(first.value.copy_(final.value), None)
             t, x = end, step.new
         states.append(x)
@@ -170,9 +171,8 @@ def _adaptive(
 
 
 def _initial_step(field: Field, split: Split, x: Tensor, value: Tensor, solver: Dopri5, stats: Stats) -> float:
-    # Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, times ten: the error of their first
-    # step is so small that the step-size control makes the second ten times as long. Starting there often saves a
-    # step.
+    # Ten times the first step of Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4. The error of
+    # their first step is so small that the second would be ten times as long, so this often saves a step.
     def size(v: Tensor) -> float:
         return scaled_error_norm(v, x, x, solver.atol, solver.rtol)
 
@@ -181,7 +181,7 @@ def _initial_step(field: Field, split: Split, x: Tensor, value: Tensor, solver: 
     f0 = linear_combination((-split.decay, split.gain, 1.0)[: len(parts)], parts, out=torch.empty_like(x))
     d0, d1 = size(x.clone()), size(f0.clone())
     if not (math.isfinite(d0) and math.isfinite(d1)):
-        return 0.0  # refused as an underflow
+        return 0.0  # raises the error for an underflow
     h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
     stats.evaluations += 1
     d2 = size(field(h0, torch.add(x, f0, alpha=h0)).sub_(f0)) / h0

@@ -1,4 +1,4 @@
-"""``solve``: integrate a field; gradients by the exact discrete adjoint, by autograd, or by the continuous adjoint."""
+"""The function ``solve``, with gradients by the discrete adjoint, by autograd, or by the continuous adjoint."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Solution:
     Attributes:
         state: x(t).
         times: 0 and the end of every accepted step.
-        stats: evaluations and steps; the backward pass adds its own when it runs.
-        saved: the states at ``save_at``, ``[len(save_at), *x0.shape]``; empty without.
-        mesh: of :class:`Dopri5`, the ends of few steps that would have kept the tolerance, all with about the same
-            error, in hindsight: where to step in the next problem of the kind. Empty for the other solvers.
+        stats: numbers of evaluations and steps; the backward pass adds its own when it runs.
+        saved: the states at ``save_at``, ``[len(save_at), *x0.shape]``; empty if ``save_at`` is.
+        mesh: for :class:`Dopri5`, the ends of the fewest steps that, in hindsight, would have met the tolerance with
+            about equal errors. Pass it as ``mesh`` when solving a similar problem. Empty for other solvers.
     """
 
     state: Tensor
@@ -60,16 +60,18 @@ def solve(
     """Solve ``dx/dt = f(t, x)``, ``x(0) = x0``, up to time ``t``.
 
     Args:
-        field: a :class:`Field`, or any differentiable function ``f(t, x)`` (of a module, the parameters get gradients).
+        field: a :class:`Field`, or any differentiable function ``f(t, x)``. If it is a module, its parameters get
+            gradients.
         x0: the initial state, of any shape.
-        t: the end of time, positive.
-        solver: :class:`Euler`, :class:`RK4`, :class:`Dopri5` (None takes its defaults), or one of torchdiffeq's by
+        t: the final time, positive.
+        solver: :class:`Euler`, :class:`RK4`, :class:`Dopri5` (the default), or a method of torchdiffeq from
             :func:`solver_named`.
-        gradient: :class:`Discrete` (None takes its defaults), :class:`Autograd` or :class:`Adjoint`; of the first two,
-            torchdiffeq's methods know only the second, and use it for both.
-        save_at: times at which the state is wanted as well, in [0, t]; a step ends at each. Differentiable.
-        mesh: times at which the steps of :class:`Dopri5` end if their errors allow it: the ``mesh`` of the solution of
-            a like problem. Without, it finds its steps as it goes, which mostly takes more of them.
+        gradient: :class:`Discrete` (the default), :class:`Autograd` or :class:`Adjoint`. For methods of torchdiffeq,
+            :class:`Discrete` means the same as :class:`Autograd`.
+        save_at: further times in [0, t] at which to return the state. A step ends at each of them, and the states are
+            differentiable.
+        mesh: times at which :class:`Dopri5` should end its steps as long as their errors allow it, usually the ``mesh``
+            of the solution of a similar problem. Without a mesh it typically takes more steps.
         callback: called with (time, state) after every accepted step.
 
     Returns:
@@ -77,13 +79,13 @@ def solve(
     """
     solver, gradient = Dopri5() if solver is None else solver, Discrete() if gradient is None else gradient
     if not isinstance(solver, Solver):
-        raise InputError(f"solver is {solver!r}: give a solver object, e.g. solver_named('euler', step_size=0.5)")
+        raise InputError(f"solver is {solver!r}: give a solver object, such as Euler(0.5) or solver_named('midpoint')")
     if not isinstance(gradient, Gradient):
         raise InputError(f"gradient is {gradient!r}: give Discrete(), Autograd() or Adjoint()")
     if not (math.isfinite(t) and t > 0):
         raise InputError(f"the time is {t}: it must be positive and finite")
     if not all(math.isfinite(end) and end > 0 for end in mesh):
-        raise InputError(f"mesh = {list(mesh)}: the ends of steps are positive and finite")
+        raise InputError(f"mesh is {list(mesh)}: all times must be positive and finite")
     if not isinstance(x0, Tensor) or not x0.is_floating_point():
         raise InputError("x0 must be a tensor of floating-point numbers: convert it with x0.float()")
     if not isinstance(field, Field):
@@ -91,18 +93,18 @@ def solve(
         field = AutogradField(field, tuple(module_parameters))
     if isinstance(solver, Euler) and solver.step_size > field.euler_limit * (1 + 1e-9):
         warnings.warn(
-            f"Euler's step of {solver.step_size:g} is larger than {field.euler_limit:g}, the time in which the field's "
-            f"linear part decays, so that each step overshoots and flips signs: use step_size <= "
-            f"{field.euler_limit:g}, or the method dopri5",
+            f"Euler's step of {solver.step_size:g} is larger than {field.euler_limit:g}, the decay time of the field's "
+            f"linear part, so steps overshoot and flip signs: use step_size <= {field.euler_limit:g}, or the method "
+            "dopri5",
             StepSizeWarning,
-            stacklevel=3,  # one is the wrapper that keeps this from being compiled
+            stacklevel=3,  # skips the wrapper that disables compilation
         )
     if exporting():
         return _traced(field, x0, t, solver)
     times = torch.as_tensor(save_at, dtype=torch.float64, device="cpu").reshape(-1)
     stops, where = torch.unique(torch.cat([times, times.new_tensor([t])]), return_inverse=True)
     if not bool(((stops >= 0) & (stops <= t)).all()):
-        raise InputError(f"save_at reaches outside [0, {t:g}]: {list(map(float, times))}")
+        raise InputError(f"save_at is {list(map(float, times))}: give times in [0, {t:g}]")
     problem = _Problem(field, solver, tuple(stops.tolist()), tuple(mesh))
     path = Path(Stats(), callback=callback)
     x0 = x0.contiguous()
@@ -114,11 +116,11 @@ def solve(
 
 
 def _traced(field: Field, x0: Tensor, t: float, solver: Solver) -> Solution:
-    """The state at time t without a gradient, by steps whose number does not depend on the state."""
+    """The state at time t, without a gradient, by a number of steps that does not depend on the state."""
     if not isinstance(solver, Euler | RK4):
         raise InputError(
-            f"torch.export cannot trace {solver}, whose steps depend on the state: use the method 'euler' or 'rk4' (a "
-            "trained model's parameters fit a model with another solver: load_state_dict)"
+            f"torch.export cannot trace {solver}, because its steps depend on the state: use the method 'euler' or "
+            "'rk4' (load_state_dict moves the parameters of a trained model to a model with another solver)"
         )
     tableau, x, start = solver.tableau, x0.detach(), 0.0
     ends = fixed_ends(start, t, solver.step_size, solver.max_steps)
@@ -128,7 +130,7 @@ def _traced(field: Field, x0: Tensor, t: float, solver: Solver) -> Solution:
 
 
 def _plain_step(value: Callable[[float, Tensor], Tensor], tableau: Tableau, t: float, h: float, x: Tensor) -> Tensor:
-    """A step of size h from the state x at time t, by operations that autograd and ``torch.export`` can follow."""
+    """A step of size h from the state x at time t, by operations that autograd and ``torch.export`` can trace."""
     k: list[Tensor] = []
     for a, c in zip(tableau.a, tableau.c, strict=True):
         inputs = x + h * sum((w * v for w, v in zip(a, k, strict=True)), torch.zeros_like(x)) if a else x
@@ -138,7 +140,7 @@ def _plain_step(value: Callable[[float, Tensor], Tensor], tableau: Tableau, t: f
 
 @dataclass(frozen=True)
 class _Problem:
-    """Everything about one integration but its initial state."""
+    """An integration problem without its initial state."""
 
     field: Field
     solver: Any
@@ -147,7 +149,7 @@ class _Problem:
 
     def run(self, path: Path, x0: Tensor) -> list[Tensor]:
         states = integrate(self.field, self.solver, x0, self.stops, path, mesh=self.mesh)
-        # The caller owns the states: never hand out the input itself.
+        # The caller may change the states in place, so never return the input itself.
         return [x0.clone() if state is x0 else state for state in states]
 
     def tape(self, x0: Tensor, memory: int) -> Tape:
@@ -157,7 +159,7 @@ class _Problem:
 
 
 def _states(problem: _Problem, path: Path, x0: Tensor, gradient: Gradient) -> Sequence[Tensor]:
-    """The states at the problem's stops, differentiable where something needs a gradient."""
+    """The states at the problem's stops, differentiable if anything requires a gradient."""
     field = problem.field
     needed = torch.is_grad_enabled() and (x0.requires_grad or any(p.requires_grad for p in field.parameters))
     backward = gradient.solver if needed and isinstance(gradient, Adjoint) else None
@@ -177,15 +179,15 @@ def _states(problem: _Problem, path: Path, x0: Tensor, gradient: Gradient) -> Se
 
 
 class _Discrete(torch.autograd.Function):
-    """The exact derivative of the steps taken (their sizes held fixed, as everywhere)."""
+    """The exact derivative of the steps taken; as usual, step sizes count as constants."""
 
     @staticmethod
     def forward(ctx: Any, problem: _Problem, path: Path, memory: int, x0: Tensor, *parameters: Tensor) -> Any:
         path.tape = ctx.tape = problem.tape(x0, memory)
         ctx.problem, ctx.path = problem, path
-        ctx.save_for_backward(x0, *parameters)  # only so that autograd notices changes in place
+        ctx.save_for_backward(x0, *parameters)  # only so that autograd detects in-place changes
         *states, last = problem.run(path, x0)
-        # Copies: a state that is both kept and given away would hold itself alive.
+        # Copies, because a state that is both saved and returned would keep itself alive.
         return *(state.clone() for state in states), last
 
     @staticmethod
@@ -197,7 +199,7 @@ class _Discrete(torch.autograd.Function):
         split, tableau, stats = split_for(problem.field, x0), problem.solver.tableau, path.stats
 
         def advance(steps: list[Taken], x: Tensor) -> Tensor:
-            """The state after some steps from x, bit for bit as it was when they were taken."""
+            """The state after these steps from x, bit for bit the same as when they were first taken."""
             workspace = Workspace.like(x, tableau)
             for step in steps:
                 stats.backward_evaluations += tableau.stages
@@ -226,7 +228,7 @@ def _sum(one: Tensor | None, other: Tensor) -> Tensor:
 
 
 class _Continuous(torch.autograd.Function):
-    """The adjoint equation ``da/dt = -a' df/dx``, integrated back with the state and the parameters' gradients."""
+    """The adjoint equation ``da/dt = -a' df/dx``, integrated backward with the state and the parameter gradients."""
 
     @staticmethod
     def forward(ctx: Any, problem: _Problem, path: Path, solver: Any, x0: Tensor, *parameters: Tensor) -> Any:
@@ -256,7 +258,7 @@ class _Continuous(torch.autograd.Function):
 
 
 class _Backward(Field):
-    """State, adjoint and parameter gradients as one vector, in the time that runs back from ``end``."""
+    """State, adjoint and parameter gradients as one vector, as a function of the time before ``end``."""
 
     def __init__(self, field: Field, end: float, shape: torch.Size) -> None:
         self.field, self.end, self.shape, self.size = field, end, shape, shape.numel()
@@ -271,7 +273,7 @@ class _Backward(Field):
         return x, adjoint, grads
 
     def norm(self, solver: Dopri5) -> Callable[[Tensor, Tensor, Tensor], float]:
-        """The largest error of the three blocks: many parameters must not hide an error of the state."""
+        """The largest error norm of the three blocks, so that many parameters cannot hide an error of the state."""
         size = self.size
         blocks = (slice(size), slice(size, 2 * size), slice(2 * size, None))
 
@@ -292,11 +294,11 @@ class _Backward(Field):
         return out
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:
-        raise TypeError("the adjoint equation is not differentiated again")
+        raise TypeError("the adjoint equation cannot be differentiated again")
 
 
 def _through_autograd(problem: _Problem, path: Path, x0: Tensor) -> list[Tensor]:
-    """Plain backpropagation: the steps that the integrator takes, repeated with differentiable operations."""
+    """Plain backpropagation: take the integrator's steps again with differentiable operations."""
     path.tape = problem.tape(x0, 0)
     with torch.no_grad():
         problem.run(path, x0)

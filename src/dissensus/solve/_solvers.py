@@ -1,4 +1,4 @@
-"""The parts that :func:`dissensus.solve.solve` is put together from: solvers, and ways to get a gradient."""
+"""Solvers and gradient methods for :func:`dissensus.solve.solve`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Euler:
     """Euler's method.
 
     Args:
-        step_size: of every step; the last one before a given time is shortened to end there.
-        max_steps: more raise an error.
+        step_size: size of every step; the last one is shortened to end at the final time.
+        max_steps: maximum number of steps; needing more is an error.
     """
 
     step_size: float = 1.0
@@ -35,7 +35,7 @@ class Euler:
 
 @dataclass(frozen=True)
 class RK4:
-    """The fourth-order Runge-Kutta method (Kutta's 3/8 rule). Arguments as for :class:`Euler`."""
+    """The fourth-order Runge-Kutta method (Kutta's 3/8 rule). The arguments are those of :class:`Euler`."""
 
     step_size: float = 1.0
     max_steps: int = 10_000
@@ -48,12 +48,12 @@ class RK4:
 
 @dataclass(frozen=True)
 class Dopri5:
-    """Dormand and Prince's method of order 5 with step-size control.
+    """The Dormand-Prince method of order 5 with adaptive steps.
 
     Args:
-        rtol: relative tolerance of a step's error.
-        atol: absolute tolerance of a step's error.
-        max_steps: more raise an error.
+        rtol: relative tolerance for the error of a step.
+        atol: absolute tolerance for the error of a step.
+        max_steps: maximum number of steps; needing more is an error.
     """
 
     rtol: float = 1e-3
@@ -68,7 +68,7 @@ class Dopri5:
 
 @dataclass(frozen=True)
 class Torchdiffeq:
-    """A method of torchdiffeq, see :func:`solver_named`."""
+    """A method of torchdiffeq; see :func:`solver_named`."""
 
     method: str
     step_size: float = 1.0
@@ -82,7 +82,7 @@ class Torchdiffeq:
 
     @property
     def fixed(self) -> bool:
-        """Whether it takes steps of ``step_size``, rather than of its own choice."""
+        """Whether it takes steps of ``step_size`` instead of adaptive ones."""
         return self.method not in (*ADAPTIVE, "dopri5")
 
 
@@ -94,9 +94,9 @@ class Discrete:
     """The exact derivative of the steps taken, without an autograd graph.
 
     Args:
-        memory: bytes for the states at the start of the steps and, while there is room, for what the derivatives of
-            their stages need. The rest is computed again in the backward pass, from at least 8 states and with 8
-            further ones at a time, however many steps there are. The gradient is the same, bit for bit.
+        memory: bytes for checkpoints: the states at the start of steps and, if there is room, what the derivatives of
+            their stages need. The backward pass recomputes the rest from at least 8 stored states and 8 temporary ones,
+            however many steps there are. The gradient does not depend on ``memory``, to the last bit.
     """
 
     memory: int = 2**29
@@ -104,15 +104,15 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Autograd:
-    """Plain backpropagation through the steps taken: the same gradient as :class:`Discrete`, with more memory."""
+    """Plain backpropagation through the steps taken: the gradient of :class:`Discrete`, but with more memory."""
 
 
 @dataclass(frozen=True)
 class Adjoint:
-    """The continuous adjoint, integrated back in time: memory of one state, and an error of its own.
+    """The continuous adjoint, integrated backward in time. It stores a single state, but has a discretisation error.
 
     Args:
-        solver: of the backward pass; None takes the solver of the forward pass.
+        solver: solver of the backward pass; by default that of the forward pass.
     """
 
     solver: Solver | None = None
@@ -124,13 +124,13 @@ Gradient = Discrete | Autograd | Adjoint
 def solver_named(
     method: str = "dopri5", step_size: float = 1.0, rtol: float = 1e-3, atol: float = 1e-3, max_steps: int = 10_000
 ) -> Solver:
-    """The solver with this name, from the options of all of them, each of which must be sound.
+    """Create a solver by name. Options that the solver does not use are only checked.
 
     Args:
-        method: ``euler``, ``rk4`` or ``dopri5``; or one of torchdiffeq's: ``midpoint``, ``heun2``, ``heun3``,
-            ``explicit_adams`` or ``implicit_adams`` with steps of ``step_size``, and ``bosh3``, ``fehlberg2``,
-            ``adaptive_heun`` or ``dopri8`` with tolerances.
-        step_size, rtol, atol, max_steps: as for :class:`Euler` and :class:`Dopri5`.
+        method: ``euler``, ``rk4`` or ``dopri5``; or a method of torchdiffeq: ``midpoint``, ``heun2``, ``heun3``,
+            ``explicit_adams`` and ``implicit_adams`` take steps of ``step_size``; ``bosh3``, ``fehlberg2``,
+            ``adaptive_heun`` and ``dopri8`` are adaptive.
+        step_size, rtol, atol, max_steps: see :class:`Euler` and :class:`Dopri5`.
     """
     one_of("method", method, METHODS)
     _check(max_steps, step_size=step_size, tolerances=(rtol, atol))
@@ -148,6 +148,6 @@ def _check(max_steps: int, step_size: float = 1.0, tolerances: tuple[float, floa
         raise InputError(f"step_size is {step_size}: it must be positive and finite")
     rtol, atol = tolerances
     if not (rtol >= 0 and atol >= 0 and rtol + atol > 0):
-        raise InputError(f"rtol = {rtol} and atol = {atol}: neither may be negative, nor both zero")
+        raise InputError(f"rtol is {rtol} and atol is {atol}: neither may be negative, and not both zero")
     if max_steps < 1:
-        raise InputError(f"max_steps is {max_steps}: at least 1")
+        raise InputError(f"max_steps is {max_steps}: it must be at least 1")

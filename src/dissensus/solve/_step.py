@@ -1,4 +1,4 @@
-"""One step of a Runge-Kutta method, and its vector-Jacobian product: functions of tensors, without state."""
+"""One step of a Runge-Kutta method and its vector-Jacobian product, as functions of tensors without state."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dissensus.solve._tableau import Row, Tableau, Weights
 
 
 class Evaluation(NamedTuple):
-    """The value of a stage, and its pullback where one was asked for."""
+    """The value of a stage, and its pullback if requested."""
 
     value: Tensor
     pullback: Pullback | None
 
 
 class Workspace(NamedTuple):
-    """Memory that steps without pullbacks write to: ``stages`` [stages + 1, *state], and ``state`` for inputs."""
+    """Buffers for steps without pullbacks: ``stages`` [stages + 1, *state], and ``state`` for the input of a stage."""
 
     stages: Tensor
     state: Tensor
@@ -32,13 +32,13 @@ class Workspace(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step that was tried.
+    """A step, accepted or not.
 
     Attributes:
         new: the state at its end.
-        pullbacks: of its stages; empty where none were asked for.
-        terms: what its sums combine: the drive (if any), the state at its start and the value of the first stage.
-        stages: the values of the stages, [stages + 1, *state]: the last is for the value at ``new``.
+        pullbacks: the pullbacks of its stages; empty if not requested.
+        terms: the drive (if any), the state at its start and the value of the first stage, for :func:`combine`.
+        stages: the values of the stages, [stages + 1, *state]; the last is reserved for the value at ``new``.
     """
 
     new: Tensor
@@ -48,13 +48,13 @@ class Step(NamedTuple):
 
 
 def split_for(field: Field, x: Tensor) -> Split:
-    """The field's parts, where its drive has the shape of the state; else the field as a whole."""
+    """The split field if its drive has the shape of the state; otherwise the whole field as a nonlinear part."""
     split = field.split
     return split if split.drive is None or split.drive.shape == x.shape else Split(field, field.vjp)
 
 
 def evaluate_stage(split: Split, t: float, x: Tensor, out: Tensor, keep: bool) -> Evaluation:
-    """The value of g(t, x), in ``out``, with its pullback where ``keep``."""
+    """The value of g(t, x), written to ``out``, with its pullback if ``keep``."""
     if keep:
         return Evaluation(*split.vjp(t, x, out))
     return Evaluation(split.value(t, x, out), None)
@@ -74,9 +74,9 @@ def take_step(
     """A step of size h from the state x at time t.
 
     Args:
-        first: the first stage, where the step before has evaluated it as its last.
-        keep: keep the pullbacks of the stages; what they may hold on to is then written to fresh memory.
-        workspace: where to write the rest; None allocates.
+        first: the first stage, if the previous step has already evaluated it as its last.
+        keep: keep the pullbacks of the stages; everything that they may refer to is then newly allocated.
+        workspace: buffers for the rest; allocated if None.
     """
     stages = _stack(x, tableau) if keep or workspace is None else workspace.stages
     rows = Weights.of(tableau, h, split.gain, split.decay).stages
@@ -111,17 +111,17 @@ def step_vjp(
     cotangent: Tensor,
     grads: Sequence[Tensor],
 ) -> Tensor:
-    """The cotangent of a step's start from that of its end; the gradients of the parameters are added to ``grads``.
+    """The cotangent of the state before a step, from that of the state after it. Parameter gradients go to ``grads``.
 
-    With ``x_i = s_i x + d_i B + sum_j w_ij g(x_j)`` for the stages, and for the new state as the last of them, it is,
-    from the last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``, then
+    The stages, with the new state as the last of them, are ``x_i = s_i x + d_i B + sum_j w_ij g(x_j)``. So, from the
+    last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``; and finally
     ``x' = s_n new' + sum_i s_i x_i'`` and ``B' = d_n new' + sum_i d_i x_i'``.
     """
     *rows, new = Weights.of(tableau, h, split.gain, split.decay).stages
     count = len(rows)
     rows.reverse()
     cotangent = cotangent.contiguous()
-    # The cotangents of the stages' inputs, from the last stage on.
+    # The cotangents of the inputs of the stages, from the last stage to the first.
     stack, g = cotangent.new_empty((count, *cotangent.shape)), torch.empty_like(cotangent)
     for j, pullback in enumerate(reversed(pullbacks)):
         i = count - 1 - j

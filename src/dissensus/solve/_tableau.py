@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods as tables of coefficients."""
+"""Butcher tableaus of explicit Runge-Kutta methods."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,11 +11,11 @@ class Tableau:
     """Stages ``k_i = f(t + c_i h, x + h sum_j a_ij k_j)``, step ``x + h sum_i b_i k_i``.
 
     Attributes:
-        a: strictly lower-triangular rows, one a stage; the first is empty.
+        a: rows of the strictly lower triangular matrix, one per stage; the first is empty.
         b: weights of the step.
-        c: stage times.
-        e: weights of the error estimate ``h sum_i e_i k_i``, one more than stages (the last for f at the new state);
-            empty where the method has no estimate.
+        c: times of the stages.
+        e: weights of the error estimate ``h sum_i e_i k_i``, one more than there are stages (the last for f at the new
+            state); empty if the method has no error estimate.
         order: order of convergence.
     """
 
@@ -44,8 +44,8 @@ RK4 = Tableau(
     order=4,
 )
 
-# Dormand and Prince (1980); the seventh stage is f at the new state, so it is the first of the next step. The error
-# weights are Shampine's (1986), as in torchdiffeq, so that both judge a step alike.
+# Dormand and Prince (1980). The seventh stage is f at the new state, so it is also the first stage of the next step.
+# The error weights are Shampine's (1986), as in torchdiffeq, so that both accept the same steps.
 DOPRI5 = Tableau(
     a=(
         (),
@@ -81,14 +81,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Weights:
-    """What a step of size h combines where ``f = gain g + B - decay x``, in terms of x, B and the values of g.
+    """The weights of a step of size h for ``f = gain g + B - decay x``, in terms of x, B and the values of g.
 
-    With the matrix L of the rows a and b, ``X_i = x + h sum_j L_ij f(X_j)`` for stages and new state alike gives
-    ``(1 + h decay L) X = x + h L (gain g + B)``, and the error estimate is ``h sum_i e_i f(X_i)``.
+    Let L be the matrix with the rows a and b. Then ``X_i = x + h sum_j L_ij f(X_j)`` holds for the stages and for the
+    new state, so ``(1 + h decay L) X = x + h L (gain g + B)``. The error estimate is ``h sum_i e_i f(X_i)``.
 
     Attributes:
-        stages: one for each stage's input, and the last for the new state.
-        error: of the error estimate; all zero where the method has none.
+        stages: the weights of the input of each stage and, last, of the new state.
+        error: the weights of the error estimate; all zero if the method has none.
     """
 
     stages: tuple[Row, ...]

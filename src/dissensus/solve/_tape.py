@@ -1,4 +1,4 @@
-"""Checkpoints of the steps taken, for the discrete adjoint: what is stored, and how the rest is recomputed."""
+"""Checkpointing for the discrete adjoint: which states are stored, and how the others are recomputed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dissensus.solve._field import Pullback
 
-# Checkpoints that are always allowed, in the forward pass and again while steps between two of them are recomputed.
+# Number of checkpoints always allowed: in the forward pass, and again while recomputing between two of them.
 MIN_CHECKPOINTS = 8
 
 # advance(steps, x): the state after the steps, from the state x before them.
@@ -19,7 +19,7 @@ Advance = Callable[["list[Taken]", Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Taken:
-    """One accepted step of size h from time t."""
+    """An accepted step of size h from time t."""
 
     t: float
     h: float
@@ -29,15 +29,15 @@ class Tape:
     """The accepted steps of an integration, with checkpoints (states at the start of steps) and pullbacks of stages.
 
     Pullbacks are stored from the first step on, as long as they and the checkpoints fit into ``memory``; later
-    checkpoints replace them. Where more than ``MIN_CHECKPOINTS`` checkpoints do not fit, only every second is stored,
-    then every fourth, and so on. :meth:`backwards` recomputes the steps in between by binomial checkpointing (Griewank
-    and Walther, Algorithm 799, 2000) with at most ``MIN_CHECKPOINTS`` further states. For any number of steps memory is
-    bounded by max(``memory``, ``MIN_CHECKPOINTS`` states) + ``MIN_CHECKPOINTS`` states.
+    checkpoints replace them. If there is no room for more than ``MIN_CHECKPOINTS`` checkpoints, only every second one
+    is stored, then every fourth, and so on. :meth:`backwards` recomputes the steps in between by binomial checkpointing
+    (Griewank and Walther, Algorithm 799, 2000) with at most ``MIN_CHECKPOINTS`` further states. For any number of
+    steps, memory is bounded by max(``memory``, ``MIN_CHECKPOINTS`` states) + ``MIN_CHECKPOINTS`` states.
 
     Args:
         memory: bytes for checkpoints and pullbacks.
-        state_bytes: size of a state.
-        pullback_bytes: size of the pullbacks of one step.
+        state_bytes: bytes of a state.
+        pullback_bytes: bytes of the pullbacks of one step.
     """
 
     def __init__(self, memory: float, state_bytes: int, pullback_bytes: float) -> None:
@@ -49,7 +49,7 @@ class Tape:
 
     @property
     def keeps_pullbacks(self) -> bool:
-        """Whether the pullbacks of the next step fit, as those of all steps before did."""
+        """Whether there is room for the pullbacks of the next step, and was for those of all previous ones."""
         return len(self.pullbacks) == len(self.steps) and self._free_bytes(1) >= self.pullback_bytes
 
     def _free_bytes(self, more: int = 0) -> float:
@@ -57,7 +57,7 @@ class Tape:
         return self.memory - used
 
     def add(self, step: Taken, x: Tensor, pullbacks: tuple[Pullback, ...]) -> None:
-        """Record a step from the state x, with the pullbacks of its stages or none."""
+        """Record a step from the state x. ``pullbacks`` are those of its stages, or empty."""
         if len(self.steps) % self.stride == 0:
             self.states[len(self.steps)] = x
         self.steps.append(step)
@@ -70,26 +70,26 @@ class Tape:
             self.states = {i: state for i, state in self.states.items() if i % self.stride == 0}
 
     def backwards(self, advance: Advance) -> Iterator[tuple[Taken, Tensor, tuple[Pullback, ...]]]:
-        """Every step from the last to the first, the state at its start, and its pullbacks if they are stored."""
+        """Yield the steps from the last to the first, each with the state at its start and any stored pullbacks."""
         for first in reversed(self.states):
             stretch = range(first, min(first + self.stride, len(self.steps)))
             for i, x in self._reversed(stretch, self.states[first], MIN_CHECKPOINTS, advance):
                 yield self.steps[i], x, self.pullbacks[i] if i < len(self.pullbacks) else ()
 
     def _reversed(self, stretch: range, x: Tensor, slots: int, advance: Advance) -> Iterator[tuple[int, Tensor]]:
-        """The steps of a stretch that begins at x, from the last to the first, each with the state at its start."""
+        """Yield the steps of a stretch that begins at x, from the last to the first, with the state at their start."""
         while len(stretch) > 1:
             left, right = _split(stretch, slots)
-            # Without a name here, the state in the middle is freed once the steps after it are done.
+            # The state in the middle has no name here, so it is freed once the steps after it are done.
             yield from self._reversed(right, advance(self.steps[left.start : left.stop], x), slots - 1, advance)
             stretch = left
         yield stretch[0], x
 
 
 def _split(stretch: range, slots: int) -> tuple[range, range]:
-    """Where to put the next of ``slots`` checkpoints: the steps before and after it.
+    """Where to put the next of ``slots`` checkpoints, as the steps before and after it.
 
-    With s states besides the first, C(s + r, s) steps can be gone back through by repeating none more than r times.
+    With s checkpoints besides the first state, C(s + r, s) steps can be reversed by repeating each at most r times.
     """
     repeats = 1
     while comb(slots + repeats, slots) < len(stretch):

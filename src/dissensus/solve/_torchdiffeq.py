@@ -1,4 +1,4 @@
-"""Every method that is not ours, through torchdiffeq."""
+"""Methods of torchdiffeq."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dissensus.solve._solvers import Adjoint, Dopri5, Euler, Gradient, Solver, T
 
 
 class _Function(torch.nn.Module):
-    """The field as torchdiffeq calls it: counted and differentiable."""
+    """The field as a differentiable module that counts its evaluations."""
 
     def __init__(self, field: Field, stats: Stats, callback: Callback | None) -> None:
         super().__init__()
         self.field, self.stats, self.callback, self.times = field, stats, callback, [0.0]
-        self.backward = False  # whether it is now the adjoint equation that evaluates
+        self.backward = False  # whether the adjoint equation is being integrated
 
     def forward(self, t: Tensor, x: Tensor) -> Tensor:
         return counted(self.field, float(t.detach()), x, self.stats, backward=self.backward)
 
     def passed(self, t: Tensor | float, x: Tensor, h: Tensor | None = None) -> None:
-        # torchdiffeq names the start of a step; the end of one step is the start of the next.
+        # torchdiffeq reports the start of each step; the end of one step is the start of the next.
         time = float(t.detach()) if isinstance(t, Tensor) else t
         if time > self.times[-1]:
             self.times.append(time)
@@ -59,7 +59,7 @@ def integrate(
     callback: Callback | None,
     gradient: Gradient | None,
 ) -> tuple[list[Tensor], list[float]]:
-    """The states at ``stops`` and the accepted times, by a method of torchdiffeq; ``gradient`` None for none."""
+    """The states at ``stops`` and the accepted times, by a method of torchdiffeq. ``gradient`` may be None."""
     from torchdiffeq import odeint, odeint_adjoint
 
     forward = _options(solver)
@@ -76,7 +76,7 @@ def integrate(
         }
     run = odeint if backward is None else odeint_adjoint
     states = {0.0: x0}
-    # One call for each stop, and a step that ends there: torchdiffeq would only interpolate.
+    # One call per stop, so that a step ends there: torchdiffeq would interpolate instead.
     for start, stop in pairwise(sorted({0.0, *stops})):
         count = len(function.times) - 1 + math.ceil((stop - start) / forward.step_size - 1e-9)
         if forward.fixed and count > solver.max_steps:
@@ -97,7 +97,7 @@ def integrate(
 
 
 class _Options(NamedTuple):
-    """A solver in torchdiffeq's terms."""
+    """The arguments of torchdiffeq for a solver."""
 
     method: str
     fixed: bool
@@ -116,14 +116,14 @@ def _options(solver: Solver) -> _Options:
 
 
 def counted(field: Field, t: float, x: Tensor, stats: Stats, *, backward: bool = False) -> Tensor:
-    """``f(t, x)``, differentiable by autograd; the evaluation, and later its derivative, are counted."""
+    """``f(t, x)``, differentiable by autograd. Counts the evaluation and, later, its derivative."""
     if backward:
         stats.backward_evaluations += 1
     else:
         stats.evaluations += 1
     value = field.differentiable(t, x)
     if value.requires_grad:
-        # A field by hand is evaluated again for its pullback.
+        # A field with a hand-written derivative is evaluated again for its pullback.
         value.register_hook(partial(_count_backward, stats, 1 if isinstance(field, AutogradField) else 2))
     return value
 

@@ -158,8 +158,8 @@ def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
         given = ", ".join(["x", "edge_index", *graph.inputs(model)])
         raise InputError(
             f"{type(model).__name__}.forward fails when called with {given} of this graph, x of shape "
-            f"{list(graph.x.shape)} ({type(error).__name__}: {error}): it must be "
-            "forward(x, edge_index) -> [n, classes]"
+            f"{list(graph.x.shape)} ({type(error).__name__}: {error}): it must accept "
+            "forward(x, edge_index) and return scores [n, classes]"
         ) from error
     for module, mode in modes.items():
         module.training = mode
