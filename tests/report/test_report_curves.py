@@ -5,10 +5,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from dissensus.errors import InputError, MissingExtraError
 from dissensus.report import Curves, Series
-from dissensus.report._figure import _figure, _look
+from dissensus.report._figure import _look, draw
 from dissensus.report._theme import DARK, LIGHT, series_colours
 
 DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -139,6 +140,7 @@ def test_save_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
     ],
 )
 def test_log_ticks(values, expected):
-    figure = _figure(Curves([Series("a", values, range(len(values)))], x_log=True))
+    figure = Figure()
+    draw(Curves([Series("a", values, range(len(values)))], x_log=True), figure)
     figure.draw_without_rendering()
     assert expected <= {label.get_text() for label in figure.axes[0].get_xticklabels()}

@@ -6,11 +6,13 @@ for print, and on a :class:`Page`. A page draws its charts itself; files for pri
 """
 
 from dissensus.report._curves import Curves, Series
+from dissensus.report._drawing import drawing as drawing
 from dissensus.report._lab import lab as lab
 from dissensus.report._opinions import Diagram as Diagram
 from dissensus.report._opinions import Panel as Panel
 from dissensus.report._opinions import draw_opinions
 from dissensus.report._page import Page
 from dissensus.report._table import Table, Value
+from dissensus.report._theme import LIGHT as LIGHT
 
 __all__ = ["Curves", "Page", "Series", "Table", "Value", "draw_opinions"]

@@ -5,7 +5,7 @@ from math import log2, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.errors import missing_extra
+from dissensus.report._drawing import drawing
 from dissensus.report._number import power
 from dissensus.report._theme import LIGHT, series_colours
 
@@ -15,45 +15,18 @@ if TYPE_CHECKING:
     from dissensus.report._curves import Curves, Series
 
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
-_STYLE: Any = {
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "axes.linewidth": 0.6,
-    "axes.edgecolor": LIGHT["faint"],
-    "axes.labelcolor": LIGHT["ink"],
-    "axes.titleweight": "bold",
-    "text.parse_math": False,  # a "$" in a name is a "$"
-    "text.color": LIGHT["ink"],
-    "xtick.color": LIGHT["muted"],
-    "ytick.color": LIGHT["muted"],
-    "svg.hashsalt": "dissensus",  # without it every file has new identifiers, and committed figures change each time
-}
 
 
 def save(curves: "Curves", stem: Path) -> tuple[Path, Path]:
     """Draw ``curves`` and write ``stem.png`` and ``stem.svg``."""
-    with _style():
-        figure = _figure(curves)
-        figure.axes[0].set_title(curves.title, loc="left")
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
-        figure.savefig(png, dpi=300, metadata={"Software": None})
-        figure.savefig(svg, metadata={"Date": None})
-    return png, svg
+    files = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    with drawing(files, (5.6, 3.5), dpi=300, layout="constrained") as figure:
+        draw(curves, figure)
+    return files
 
 
-def _style() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot") from error
-    return mpl.rc_context(_STYLE)
-
-
-def _figure(curves: "Curves") -> "Figure":
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.6, 3.5), layout="constrained")
+def draw(curves: "Curves", figure: "Figure") -> None:
+    """Draw ``curves`` on an empty figure."""
     ax = figure.subplots()
     xs, ys = _extent(curves)
     _scale(ax.xaxis, ax.set_xscale, ax.set_xlim, xs, curves.x_log)
@@ -67,7 +40,7 @@ def _figure(curves: "Curves") -> "Figure":
     _legend(curves, ax)
     ax.set_xlabel(curves.x_label)
     ax.set_ylabel(curves.y_label)
-    return figure
+    ax.set_title(curves.title, loc="left")
 
 
 def _line(curves: "Curves", line: "Series", ax: Any, lowest: float) -> None:

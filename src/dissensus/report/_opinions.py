@@ -9,36 +9,13 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.errors import InputError, missing_extra
+from dissensus.report._drawing import drawing
+from dissensus.report._theme import LIGHT
 
 if TYPE_CHECKING:
     import numpy as np
     from scipy.sparse import csr_array
 
-# The colours and the style of the report, which is built on top of this module.
-LIGHT = {
-    "ink": "#1c2127",
-    "muted": "#5b6570",
-    "faint": "#c3c9d0",
-    "grid": "#e8ebee",
-    "s0": "#0058b0",
-    "s1": "#c93b00",
-    "s2": "#209e71",
-}
-STYLE: Any = {
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "axes.linewidth": 0.6,
-    "axes.edgecolor": LIGHT["faint"],
-    "axes.labelcolor": LIGHT["ink"],
-    "axes.titleweight": "bold",
-    "text.parse_math": False,
-    "text.color": LIGHT["ink"],
-    "xtick.color": LIGHT["muted"],
-    "ytick.color": LIGHT["muted"],
-    "svg.hashsalt": "dissensus",  # equal data give equal files
-}
-_FORMATS = (".png", ".svg", ".pdf")
 # More edges than this are left out of a drawing, where they would be one grey area.
 _MOST_EDGES = 20_000
 # Larger graphs are laid out on a disc, as springs would take long.
@@ -109,7 +86,7 @@ def draw_opinions(
     graph = None if matrix is None or not panels else (_edges_of(matrix), _layout(matrix, shape))
     rows = max(len(diagrams), (len(panels) + 1) // 2, 1)
     width, height = (3.5, 2.6) if not panels else (12.4 if diagrams else 7.16 if len(panels) > 1 else 5.0, 3.0)
-    with _figure(files, (width, height * rows)) as figure:
+    with drawing(files, (width, height * rows)) as figure:
         room = {"top": 1.0 - 0.27 / (3.0 * rows), "bottom": 0.48 / (3.0 * rows), "hspace": 0.36}
         if diagrams:
             ends = {"left": 0.05, "right": 0.3} if panels else {"left": 0.19, "right": 0.97}
@@ -120,36 +97,6 @@ def draw_opinions(
             left = 0.34 if diagrams else 0.02 if graph else 0.12
             _draw_panels(figure, panels, *(graph or (None, None)), left=left, room=room)
     return figure
-
-
-class _figure:
-    """A matplotlib figure in the house style, saved to files at the end; equal data give equal files."""
-
-    def __init__(self, files: Sequence[Path], size: tuple[float, float]) -> None:
-        for file in files:
-            if file.suffix not in _FORMATS:
-                raise InputError(f"{file}: the format {file.suffix or 'without suffix'} is not one of {_FORMATS}")
-        try:
-            import matplotlib as mpl
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise missing_extra("matplotlib", "plot") from error
-        self.files = files
-        self.context: Any = mpl.rc_context(STYLE)
-        self.context.__enter__()
-        self.figure = Figure(figsize=size)
-
-    def __enter__(self) -> Any:
-        return self.figure
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            for file in self.files if kind is None else ():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                unchanging = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-                self.figure.savefig(file, dpi=200, metadata=unchanging[file.suffix])
-        finally:
-            self.context.__exit__(None, None, None)
 
 
 _SOLID: Any = {"linestyle": "-", "linewidth": 1.9, "color": LIGHT["s0"]}

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from dissensus.errors import InputError, missing_extra
+from dissensus.errors import InputError
+from dissensus.report import LIGHT, drawing
 
-_INK, _MUTED, _FAINT, _BLUE, _RED = "#1c2127", "#5b6570", "#c3c9d0", "#0058b0", "#c93b00"
-# Without the salt every file has new identifiers, and committed figures change each time.
-_STYLE: Any = {"font.size": 9, "text.color": _INK, "axes.titleweight": "bold", "svg.hashsalt": "dissensus"}
 _STEP = 0.24  # inches between names
 
 
@@ -62,43 +59,34 @@ def draw_ranks(files: Sequence[Path], averages: Mapping[str, float], critical: f
         critical: the critical difference of average ranks.
         title: shown above.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot") from error
     ordered = sorted(averages.items(), key=lambda item: item[1])
     ranks = [value for _, value in ordered]
     bars = undistinguished(ranks, critical)
     left = ceil(len(ordered) / 2)
     above, below = 0.75 + 0.12 * len(bars), 0.15 + _STEP * left
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.0, above + below))
+    with drawing(files, (7.0, above + below)) as figure:
         ax = figure.add_axes((0.22, 0.0, 0.56, 1.0))
         ax.set_xlim(1, len(ordered))
         ax.set_ylim(-below, above)
         ax.axis("off")
         ax.set_title(title, loc="left", fontsize=9, y=1.0, pad=-12, x=-0.37)
-        ax.plot([1, len(ordered)], [0, 0], color=_INK, linewidth=0.8, clip_on=False)
+        ax.plot([1, len(ordered)], [0, 0], color=LIGHT["ink"], linewidth=0.8, clip_on=False)
         for tick in range(1, len(ordered) + 1):
-            ax.plot([tick, tick], [0, 0.05], color=_INK, linewidth=0.8, clip_on=False)
-            ax.text(tick, 0.08, str(tick), ha="center", va="bottom", fontsize=7.5, color=_MUTED)
+            ax.plot([tick, tick], [0, 0.05], color=LIGHT["ink"], linewidth=0.8, clip_on=False)
+            ax.text(tick, 0.08, str(tick), ha="center", va="bottom", fontsize=7.5, color=LIGHT["muted"])
         for level, (first, last) in enumerate(bars):
             height = 0.32 + 0.12 * level
-            ax.plot([ranks[first], ranks[last]], [height] * 2, color=_BLUE, linewidth=3, clip_on=False)
+            ax.plot([ranks[first], ranks[last]], [height] * 2, color=LIGHT["s0"], linewidth=3, clip_on=False)
         end = min(1.0 + critical, float(len(ordered)))
         top = above - 0.3
-        ax.plot([1.0, end], [top, top], color=_RED, linewidth=1.5, clip_on=False)
-        ax.text(end, top, f"  critical difference {critical:.2f}", va="center", fontsize=7.5, color=_RED)
+        ax.plot([1.0, end], [top, top], color=LIGHT["s1"], linewidth=1.5, clip_on=False)
+        ax.text(end, top, f"  critical difference {critical:.2f}", va="center", fontsize=7.5, color=LIGHT["s1"])
         for place, (name, value) in enumerate(ordered):
             on_left = place < left
             height = -_STEP * (place + 1 if on_left else len(ordered) - place)
             x = 1 - 0.02 * len(ordered) if on_left else len(ordered) * 1.02
-            ax.plot([value, value, x], [0, height, height], color=_FAINT, linewidth=0.8, clip_on=False)
+            ax.plot([value, value, x], [0, height, height], color=LIGHT["faint"], linewidth=0.8, clip_on=False)
             ax.text(x, height, f" {name}  {value:.2f} ", ha="right" if on_left else "left", va="center", clip_on=False)
-        for file in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(file, dpi=200, metadata={".png": {"Software": None}, ".svg": {"Date": None}}[file.suffix])
 
 
 def undistinguished(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
