@@ -82,6 +82,11 @@ def test_what_is_taken_back_is_what_the_paper_has():
     assert differences(texas["none"], texas["alpha as printed"]) == {"model.self_reinforcement": 2.0}
 
 
+def test_only_some_changes():
+    only = {"change": ("none", "A_o = I", "no unlabelled loss")}
+    assert list(planned(ABLATION, datasets=("cora",), only=only)) == ["none", "no unlabelled loss", "A_o = I"]
+
+
 @pytest.mark.slow
 def test_settings_that_are_no_change_are_refused():
     config = planned(ABLATION, datasets=("cora",))["none"]

@@ -67,9 +67,9 @@ def test_every_printed_value_is_there():
         ("homophilic", 16 * 6 * 20, range(101, 121), [1]),
         ("heterophilic", 17 * 4 * 100, range(10), range(1, 11)),
         ("large", 5 * 5, [0], range(1, 6)),
-        ("depth", 12 * 3 * 8 * 20, range(101, 121), [1]),
-        ("nonlinearity", 7 * 8 * 20, range(101, 121), [1]),
-        ("nonlinearity-critical", 2 * 2 * 2 * 20, range(101, 121), [1]),
+        ("depth", 16 * 3 * 8 * 20, range(101, 121), [1]),
+        ("nonlinearity", 2 * 7 * 8 * 20, range(101, 121), [1]),
+        ("nonlinearity-critical", 2 * 2 * 4 * 20, range(101, 121), [1]),
         ("runtime", 5 * 2 * 5, [101], [1, 2, 3, 4, 5]),
         ("memory", 5 * 2, [101], [1]),
     ],
@@ -278,7 +278,7 @@ def test_damaged_results_are_refused(name, text, message, tmp_path):
 
 def test_depths_narrow_the_studies_that_have_them():
     request = Request(depths=(2, 64), datasets=("cora",), splits=(1,))
-    for name, count in (("depth", 12 * 2), ("nonlinearity", 7 * 2), ("homophilic", 16)):
+    for name, count in (("depth", 16 * 2), ("nonlinearity", 2 * 7 * 2), ("homophilic", 16)):
         plan = STUDIES[name].plan(request)
         assert len(plan.configs) == count
         assert ("depths" in STUDIES[name].takes) == (name != "homophilic")
@@ -286,6 +286,28 @@ def test_depths_narrow_the_studies_that_have_them():
     assert {row["depth"] for row in rows} == {2, 64}
     with pytest.raises(InputError, match=r"unknown depth '3'.*1, 2, 4"):
         STUDIES["depth"].plan(Request(depths=(3,)))
+
+
+def test_only_some_values_of_an_axis():
+    study = STUDIES["nonlinearity-critical"]
+    only = {"saturation": ("linear", "gelu"), "attention": ("1.0",)}
+    rows = rows_of(study, study.plan(Request(only=only, preset="tuned", splits=(1,))).configs)
+    assert [(row["attention"], row["saturation"]) for row in rows] == [(1.0, "linear"), (1.0, "gelu")]
+    # An axis that a study does not have is for another one.
+    assert len(STUDIES["homophilic"].plan(Request(only=only, models=("gcn",), splits=(1,))).configs) == 6
+    with pytest.raises(InputError, match=r"unknown saturation 'relu'.*tanh, linear"):
+        study.plan(Request(only={"saturation": ("relu",)}))
+
+
+def test_the_critical_attention_of_a_preset_is_run_once():
+    found = {}
+    for name in ("nonlinearity", "nonlinearity-critical"):
+        request = Request(
+            preset="paper", only={"depth": (64,), "attention": (1.0,), "saturation": ("tanh",)}, splits=(1,)
+        )
+        found[name] = STUDIES[name].plan(request).configs
+    assert found["nonlinearity"] == found["nonlinearity-critical"]
+    assert len(found["nonlinearity"]) == 1
 
 
 def test_new_runs_join_old_ones_unless_their_settings_changed():

@@ -31,6 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--splits", metavar="LIST", help="splits, such as 101-110; see above for the default")
     add("--seeds", metavar="LIST", help="training seeds, such as 1-3; see above for the default")
     add("--depths", metavar="LIST", help="only these depths, such as 1,2,4 (depth and nonlinearity)")
+    words = "only these values of an axis of the study, such as change=none,linear; may be repeated"
+    add("--only", metavar="AXIS=LIST", action="append", help=words)
     words = "a generated graph of its size in place of ogbn-arxiv, labelled so"
     add("--synthetic", action="store_true", help=words)
     add("--store", default="runs.db", metavar="FILE", help="keep finished runs here")
@@ -49,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         **chosen(args, "preset", "quick", "synthetic", "store"),
         **{name: names(getattr(args, name)) for name in ("models", "datasets")},
         **{name: numbers(f"--{name}", getattr(args, name)) for name in ("splits", "seeds", "depths")},
+        "only": _axes(args.only),
     }
     if args.plan:
         if args.source:
@@ -74,3 +77,15 @@ def run(args: argparse.Namespace) -> int:
     if result.interrupted:
         raise KeyboardInterrupt
     return 1 if result.failed and not args.source else 0
+
+
+def _axes(given: list[str] | None) -> dict[str, list[str]] | None:
+    """``["change=none,linear"]`` as ``{"change": ["none", "linear"]}``; a value may have a = itself."""
+    found = {}
+    for text in given or ():
+        axis, _, values = text.partition("=")
+        listed = names(values)
+        if not listed:
+            raise InputError(f"--only: {text!r} has no values: write it as --only change=none,linear")
+        found[axis.strip()] = listed
+    return found or None

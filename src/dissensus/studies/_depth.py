@@ -5,7 +5,8 @@ from typing import Any
 from dissensus.studies._study import Row, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired
 
-_OTHERS = ("bimp-aa", "grand-aa", "gcn-pairnorm", "gcn-group", "gat", "sage")
+_VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw")
+_LAYERS = ("gcn", "gcn-pairnorm", "gcn-group", "gat", "sage")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -40,15 +41,16 @@ DEPTH = Training(
         "settings stay those of the preset, but no model may learn to scale time. The loss is the best mean over depth "
         "minus the mean at the greatest."
     ),
-    models=("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto", "gcn", *_OTHERS),
+    models=("bimp", "grand-l", "grand++-l", "graphcon-tran", "kuramoto", *_LAYERS, *_VARIANTS),
     datasets=("cora", "citeseer", "pubmed"),
     dimensions=("dataset", "model", "depth"),
     axes={"depth": DEPTHS},
     flags=at_depth,
     quick_axes={"depth": (1, 8)},
     views=(
-        _chart("accuracy", "Accuracy over depth", without=_OTHERS, readme=True),
-        _chart("accuracy-others", "Accuracy over depth, variants and other layers", only=("bimp", *_OTHERS)),
+        _chart("accuracy", "Accuracy over depth", without=(*_LAYERS[1:], *_VARIANTS), readme=True),
+        _chart("accuracy-layers", "Accuracy over depth, discrete models", only=("bimp", *_LAYERS), readme=True),
+        _chart("accuracy-variants", "Accuracy over depth, variants", only=("bimp", *_VARIANTS), readme=True),
         Grid(
             name="accuracy",
             title="Test accuracy over depth, in per cent",

@@ -6,7 +6,7 @@ from typing import Any
 from dissensus.runs import Record
 from dissensus.studies._depth import DEPTHS, at_depth
 from dissensus.studies._printed import printed
-from dissensus.studies._study import Row, Training
+from dissensus.studies._study import Row, Training, settings
 from dissensus.studies._views import Details, Grid, Lines, Paired
 
 
@@ -19,20 +19,20 @@ NONLINEARITY = Training(
     title="Choice of the nonlinearity",
     about=(
         "Test accuracy in per cent of BIMP with seven saturating, non-saturating and linear functions, over depth in "
-        "Euler steps of size 1; all other settings stay those of the preset."
+        "Euler steps of size 1, with the paper's settings and with ours; all else stays as in the preset."
     ),
     models=("bimp",),
     datasets=("cora",),
-    dimensions=("dataset", "saturation", "depth"),
-    axes={"saturation": printed("nonlinearity").values("saturation"), "depth": DEPTHS},
+    dimensions=("dataset", "preset", "saturation", "depth"),
+    axes={"preset": ("paper", "tuned"), "saturation": printed("nonlinearity").values("saturation"), "depth": DEPTHS},
     flags=_flags,
     quick_models=("bimp",),
-    quick_axes={"saturation": ("tanh", "linear"), "depth": (1, 8)},
+    quick_axes={"preset": ("tuned",), "saturation": ("tanh", "linear"), "depth": (1, 8)},
     views=(
         Grid(
             name="accuracy",
             title="Test accuracy of BIMP by nonlinearity and depth, in per cent",
-            facet="dataset",
+            facet=("dataset", "preset"),
             rows="depth",
             columns="saturation",
             best="",
@@ -42,7 +42,7 @@ NONLINEARITY = Training(
         Lines(
             name="accuracy",
             title="Accuracy of BIMP by nonlinearity",
-            facet="dataset",
+            facet=("dataset", "preset"),
             x="depth",
             series="saturation",
             x_log=True,
@@ -54,6 +54,7 @@ NONLINEARITY = Training(
             title="Paired tests at the greatest depth",
             of="saturation",
             reference="tanh",
+            facet=("dataset", "preset"),
             last="depth",
             shown=True,
         ),
@@ -72,8 +73,11 @@ class Critical(Training):
 
 
 def _critical(point: Row) -> dict[str, Any]:
-    flags = {"model.saturation": point["saturation"], "model.attention_ratio": point["attention"]}
-    return {**flags, **at_depth({**point, "depth": 64})}
+    flags = {"model.saturation": point["saturation"], **at_depth({**point, "depth": 64})}
+    _, preset = settings(point["preset"], point["dataset"], point["model"])
+    # Where the preset has this attention already, the run is one of the study above.
+    same = preset.get("model.attention_ratio", 1.0) == point["attention"]
+    return flags if same else {**flags, "model.attention_ratio": point["attention"]}
 
 
 CRITICAL = Critical(
@@ -87,20 +91,32 @@ CRITICAL = Critical(
     models=("bimp",),
     datasets=("cora",),
     dimensions=("dataset", "preset", "attention", "saturation"),
-    axes={"preset": ("paper", "tuned"), "attention": (1.0, 0.9), "saturation": ("tanh", "linear")},
+    axes={
+        "preset": ("paper", "tuned"),
+        "attention": (1.0, 0.9),
+        "saturation": ("tanh", "linear", "gelu", "sigmoid"),
+    },
     flags=_critical,
     quick_models=("bimp",),
-    quick_axes={"preset": ("paper",)},
+    quick_axes={"preset": ("paper",), "saturation": ("tanh", "linear")},
     views=(
         Grid(
             name="accuracy",
-            title="Test accuracy of BIMP by nonlinearity and attention relative to u*, in per cent, preset",
-            facet="preset",
+            title="Test accuracy of BIMP by nonlinearity and attention relative to u*, in per cent",
+            facet=("dataset", "preset"),
             rows="saturation",
             columns="attention",
             best="",
             shown=True,
             readme=True,
+        ),
+        Paired(
+            name="paired",
+            title="Paired tests of tanh at one attention relative to u*",
+            of="saturation",
+            reference="tanh",
+            facet=("dataset", "preset", "attention"),
+            shown=True,
         ),
         Details(name="details", title="Each mean with its 95% interval"),
     ),

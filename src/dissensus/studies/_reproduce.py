@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,7 @@ def reproduce(
     splits: Sequence[int] | None = None,
     seeds: Sequence[int] | None = None,
     depths: Sequence[int] | None = None,
+    only: Mapping[str, Sequence[Any]] | None = None,
     preset: str | None = None,
     quick: bool = False,
     synthetic: bool = False,
@@ -160,6 +161,7 @@ def reproduce(
     Args:
         names: one study, several, or ``"all"``; see :data:`STUDIES`.
         models, datasets, splits, seeds, depths: what to run; None leaves the choice to the study.
+        only: values of a study's axes to run alone, such as ``{"change": ["linear", "A_o = I"]}``.
         preset: where the settings of the models come from, in place of the study's own preset.
         quick: a tiny version of everything, to see that it works.
         synthetic: a generated graph in place of a dataset that cannot be downloaded.
@@ -177,7 +179,7 @@ def reproduce(
     begun = time.perf_counter()
     notify = notify or (lambda text: None)
     choices = {"models": models, "datasets": datasets, "splits": splits, "seeds": seeds, "depths": depths}
-    request = _request(preset=preset, quick=quick, synthetic=synthetic, **choices)
+    request = _request(only=only, preset=preset, quick=quick, synthetic=synthetic, **choices)
     chosen, every = _chosen(names, request, rebuild=source is not None)
     for name, path in (("readme", readme), ("output", output)):
         if path is not None and Path(path).is_file() != (name == "readme"):
@@ -209,7 +211,7 @@ def outlook(names: str | Sequence[str], *, store: str | Path, **choices: Any) ->
     Args:
         names: as for :func:`reproduce`.
         store: file of finished runs; it need not exist.
-        choices: ``models, datasets, splits, seeds, depths, preset, quick, synthetic`` as for :func:`reproduce`.
+        choices: ``models, datasets, splits, seeds, depths, only, preset, quick, synthetic`` as for :func:`reproduce`.
 
     Returns:
         An outlook for each study, with ``groups``, ``seconds`` and ``table()``.
@@ -242,6 +244,10 @@ def _chosen(names: str | Sequence[str], request: Request, *, rebuild: bool) -> t
         if not any(name in study.takes for study in chosen):
             taken = ", ".join(chosen[0].takes)
             raise InputError(f"{name} means nothing to the study {chosen[0].name}: leave it out; it takes {taken}")
+    for axis in request.only or ():
+        axes = list(dict.fromkeys(name for study in chosen for name in getattr(study, "axes", ())))
+        if axis not in axes:
+            raise InputError(f"only {axis} means nothing here: choose among {', '.join(axes)}")
     if request.synthetic and not any(study.has_stand_in for study in chosen):
         raise InputError("synthetic is for the study large: leave it out, or reproduce large or all")
     return chosen, every

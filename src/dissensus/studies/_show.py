@@ -346,7 +346,8 @@ def _column(rows: Rows, name: str) -> np.ndarray:
 def _facets(study: Study, view: View, rows: Rows) -> list[tuple[str, Rows]]:
     if not view.facet:
         return [("", rows)]
-    return [(str(name), part) for (name,), part in _groups(study, rows, (view.facet,)) if name is not None]
+    facet = (view.facet,) if isinstance(view.facet, str) else view.facet
+    return [(", ".join(map(str, names)), part) for names, part in _groups(study, rows, facet) if None not in names]
 
 
 def _groups(study: Study, rows: Rows, by: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Row]]]:
@@ -392,4 +393,4 @@ def _cell(study: Study, rows: Rows, value: str) -> Cell:
 
 
 def _slug(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in text)
+    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in text.replace(", ", "-"))

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 REPORT_SPLITS = tuple(range(101, 121))
 QUICK_EPOCHS = 3
 # The choices of a request that narrow the runs of a study.
-CHOICES = ("preset", "models", "datasets", "splits", "seeds", "depths")
+CHOICES = ("preset", "models", "datasets", "splits", "seeds", "depths", "only")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Request:
     Attributes:
         preset: where the settings of models come from, in place of the study's own.
         models, datasets, splits, seeds, depths: what to run.
+        only: of the axes of a study (depth, change, saturation and so on) only these values.
         quick: a tiny version of everything, to see that it works.
         synthetic: a generated graph in place of a dataset that cannot be had.
     """
@@ -40,6 +41,7 @@ class Request:
     splits: tuple[int, ...] | None = None
     seeds: tuple[int, ...] | None = None
     depths: tuple[int, ...] | None = None
+    only: Mapping[str, Sequence[Any]] | None = None
     quick: bool = False
     synthetic: bool = False
 
@@ -148,7 +150,8 @@ class Training(Study):
 
     @property
     def takes(self) -> tuple[str, ...]:
-        return ("preset", "models", "datasets", "splits", "seeds", *(("depths",) if "depth" in self.axes else ()))
+        axes = [*(["depths"] if "depth" in self.axes else []), *(["only"] if self.axes else [])]
+        return ("preset", "models", "datasets", "splits", "seeds", *axes)
 
     @property
     def has_stand_in(self) -> bool:
@@ -158,16 +161,16 @@ class Training(Study):
         models = request.models or (self.quick_models if request.quick else self.models)
         datasets = request.datasets or (self.quick_datasets if request.quick else self.datasets)
         axes = {**self.axes, **self.quick_axes} if request.quick else self.axes
-        if request.depths and "depth" in axes:
-            for depth in request.depths:
-                one_of("depth", str(depth), self.order("depth"))
-            axes = {**axes, "depth": request.depths}
+        only = {**(request.only or {}), **({"depth": request.depths} if request.depths else {})}
+        for axis in only.keys() & axes.keys():
+            wanted = {one_of(axis, str(value), self.order(axis)) for value in only[axis]}
+            axes = {**axes, axis: tuple(value for value in self.axes[axis] if str(value) in wanted)}
         if request.preset and "preset" in axes:
             axes = {**axes, "preset": (request.preset,)}
         plan = StudyRuns([])
         for dataset, model, *values in product(datasets, models, *axes.values()):
             point = {"dataset": dataset, "model": model, **dict(zip(axes, values, strict=True))}
-            preset, flags = _settings(request.preset or point.get("preset", self.preset), dataset, model)
+            preset, flags = settings(request.preset or point.get("preset", self.preset), dataset, model)
             flags |= self.flags(point)
             if request.quick:
                 flags |= {"train.epochs": QUICK_EPOCHS}
@@ -263,7 +266,7 @@ def settings_key(config: Config) -> str:
     return key({**config, "data": data, "train": train})[:12]
 
 
-def _settings(preset: str, dataset: str, model: str) -> tuple[str, dict[str, Any]]:
+def settings(preset: str, dataset: str, model: str) -> tuple[str, dict[str, Any]]:
     """The preset that has settings for this pair, the default one where the wanted one has none; and the settings."""
     try:
         layer = read_preset(preset, dataset, model)

@@ -13,7 +13,7 @@ class View:
         name: of the files that it is written to.
         title: above the table or chart.
         value: the column that is averaged.
-        facet: a column; one table or chart for each of its values. Empty: one for all.
+        facet: one or several columns; one table or chart for each of their values. Empty: one for all.
         shown: whether the command prints it; the page has all.
         readme: whether it belongs in the README.
     """
@@ -21,7 +21,7 @@ class View:
     name: str
     title: str
     value: str = "test"
-    facet: str = ""
+    facet: str | tuple[str, ...] = ()
     shown: bool = False
     readme: bool = False
 
@@ -76,7 +76,7 @@ class Paired(View):
 
     of: str = "model"
     reference: str = "bimp"
-    facet: str = "dataset"
+    facet: str | tuple[str, ...] = "dataset"
     last: str = ""
 
 
