@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from solve_fields import Counting, Drift, solve, waves
 from torch import Tensor
 from torch.autograd import gradcheck
 
 from dissensus.solve import AutogradField
+from solve_fields import Counting, Drift, solve, waves
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-9}
 KINDS: list[tuple[str, str, dict[str, Any]]] = [

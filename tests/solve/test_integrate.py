@@ -7,7 +7,6 @@ import pytest
 import torch
 import torchdiffeq
 from scipy.integrate import solve_ivp
-from solve_fields import METHODS, Counting, pendulum, solve, waves
 from torch import Tensor
 
 from dissensus import solve as room
@@ -17,6 +16,7 @@ from dissensus.solve._control import equal_mesh
 from dissensus.solve._integrate import Stats
 from dissensus.solve._step import split_for, take_step
 from dissensus.solve._tableau import DOPRI5, Tableau
+from solve_fields import METHODS, Counting, pendulum, solve, waves
 
 X0 = torch.tensor([[1.0, -0.5], [0.3, 2.0]], dtype=torch.float64)
 OWN = ("euler", "rk4", "dopri5")

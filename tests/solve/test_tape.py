@@ -7,13 +7,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from solve_fields import Counting, Drift, solve
 from torch import Tensor
 
 from dissensus.dynamics import Opinion
 from dissensus.graph import build
 from dissensus.solve import Field, Pullback
 from dissensus.solve._tape import MIN_CHECKPOINTS, Taken, Tape
+from solve_fields import Counting, Drift, solve
 
 STATE = 4  # bytes of a state in the tests of the tape alone
 

@@ -4,10 +4,10 @@ import csv
 
 import numpy as np
 import pytest
-from train_graphs import write_graph
 
 from dissensus import data, runs, train
 from dissensus.errors import InputError
+from train_graphs import write_graph
 
 PLAIN = """
 import torch

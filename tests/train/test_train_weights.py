@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from train_graphs import write_graph, write_weighted
 
 from dissensus import nn, train
 from dissensus.errors import InputError
 from dissensus.train import resolve, run
+from train_graphs import write_graph, write_weighted
 
 
 @pytest.fixture

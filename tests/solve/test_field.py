@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from solve_fields import solve
 from torch import Tensor
 
 from dissensus.dynamics import Kuramoto, Opinion, ReactionDiffusion
 from dissensus.graph import build
 from dissensus.solve import AutogradField, Field, Split, solver_named
 from dissensus.solve._tableau import Weights
+from solve_fields import solve
 
 NODES, CHANNELS = 11, 3
 

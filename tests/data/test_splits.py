@@ -5,29 +5,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from torch_geometric.data import Data
 
 from dissensus import data
 from dissensus.data._splits import BenchmarkSplits, FixedSplits, ScaledSplits
 from dissensus.errors import InputError
+from published_splits import as_sets, literal_split
 
 NAMES = [str(c) for c in range(7)]
-
-
-def literal_split(labels: list[int], classes: int, development: int, seed: int) -> tuple[set[int], set[int], set[int]]:
-    """The published protocol word by word, on Python sets."""
-    developing = np.random.RandomState(seed).choice(len(labels), development, replace=False).tolist()
-    fresh = np.random.RandomState(seed)
-    train: set[int] = set()
-    for c in range(classes):
-        candidates = [node for node in developing if labels[node] == c]
-        train |= set(fresh.choice(candidates, 20, replace=False).tolist())
-    return train, set(developing) - train, set(range(len(labels))) - set(developing)
-
-
-def as_sets(masks: tuple[Tensor, ...]) -> tuple[set[int], ...]:
-    return tuple(set(mask.nonzero()[:, 0].tolist()) for mask in masks)
 
 
 @pytest.mark.parametrize(("development", "seed"), [(1500, 1), (1500, 100), (1500, 0), (2500, 7)])

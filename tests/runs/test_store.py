@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs_records import record
 
 from dissensus import runs
 from dissensus.errors import InputError
 from dissensus.runs import Store, StoreError
+from runs_records import record
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 import torch
-from test_data_splits import as_sets, literal_split
 from torch_geometric import datasets
 
 from dissensus import data
 from dissensus.data import _benchmarks
 from dissensus.data._catalogue import CATALOGUE, cache_folder, download_cache
 from dissensus.errors import InputError, MissingExtraError
+from published_splits import as_sets, literal_split
 
 REAL = [name for name, entry in CATALOGUE.items() if not entry.built_in and not name.startswith("ogbn")]
 BUILT_IN = [name for name, entry in CATALOGUE.items() if entry.built_in]

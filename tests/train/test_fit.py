@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from train_graphs import write_graph
 
 from dissensus import data, nn, runs
 from dissensus.errors import InputError, TrainingError
@@ -13,6 +12,7 @@ from dissensus.train import Config, TrainConfig, execute, fit, resolve, run
 from dissensus.train._batch import WholeGraph
 from dissensus.train._evaluate import Score, evaluate
 from dissensus.train._metrics import Metric
+from train_graphs import write_graph
 
 
 def quick(model="bimp", dataset="karate", **flags):

@@ -12,7 +12,7 @@ import pytest
 from dissensus import runs
 from dissensus.errors import MissingExtraError
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "support"
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
 
 

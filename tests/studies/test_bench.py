@@ -11,7 +11,7 @@ from dissensus import data, nn
 from dissensus.cli import main
 from dissensus.studies._bench import BENCHMARKS, Benchmarks
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from plain import plain
 
@@ -197,7 +197,7 @@ def test_plain_models_are_the_same_models(name: str, options: dict) -> None:
 
 
 def test_the_page_shows_the_committed_training_times() -> None:
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     page = (root / "benchmarks" / "README.md").read_text(encoding="utf-8")
     shown = page.split("bench:training -->\n")[1].splitlines()[2:-1]
     rows = json.loads((root / "benchmarks/results/training.json").read_text())["results"][0]["rows"]

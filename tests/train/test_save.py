@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from train_graphs import write_graph, write_tables
 
 from dissensus import data, runs, train
 from dissensus.errors import InputError
 from dissensus.train._save import prepare
+from train_graphs import write_graph, write_tables
 
 QUICK = ("--preset", "none", "--epochs", "25", "--hidden-channels", "8", "--lr", "0.03", "--set", "model.time=2.0")
 

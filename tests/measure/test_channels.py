@@ -1,6 +1,5 @@
 import math
 
-import measure_literal as literal
 import networkx as nx
 import pytest
 import torch
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.utils import from_networkx, to_undirected
 
+import measure_literal as literal
 from dissensus import measure
 from dissensus.errors import InputError
 

@@ -16,7 +16,7 @@ from dissensus import runs
 from dissensus.errors import InputError
 from dissensus.runs import Store, _claims
 
-SCRIPT = Path(__file__).with_name("runs_targets.py")
+SCRIPT = Path(__file__).parents[1] / "support" / "runs_targets.py"
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import csv
 import json
 
 import pytest
-from runs_records import record
 
 from dissensus.cli import runs as command
 from dissensus.errors import InputError
 from dissensus.runs import Store, StoreError
+from runs_records import record
 
 
 @pytest.fixture

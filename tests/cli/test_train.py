@@ -8,9 +8,9 @@ import sys
 import time
 
 import pytest
-from train_graphs import write_graph, write_tables
 
 from dissensus import runs, train
+from train_graphs import write_graph, write_tables
 
 QUICK = ("--model", "gcn", "--epochs", "3", "--hidden-channels", "8")
 # The commands are made known here, so that these tests do not depend on the list of them.

@@ -24,7 +24,7 @@ def config(**flags):
 @pytest.mark.slow
 @needs_ray
 def test_two_workers_make_the_steps_of_one_with_twice_the_batch():
-    program = Path(__file__).with_name("train_distributed.py")
+    program = Path(__file__).parents[1] / "support" / "train_distributed.py"
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     # On a busy machine the workers take their time to start.
     environment["RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"] = "240"
