@@ -164,8 +164,9 @@ class FixedSplits:
 class TunedSplits:
     """The random protocol of "Classic GNNs are Strong Baselines" (Luo et al. 2024) on Cora, Citeseer and Pubmed.
 
-    ``RandomState(seed)`` draws 20 training nodes of each class, class by class. Of the others, in random order, the
-    first 500 are for validation and the next 1000 for testing.
+    Of the nodes of each class, in a random order, the first 20 are for training. Of all others, in a random order, the
+    first 500 are for validation and the next 1000 for testing. The orders are drawn by a ``torch.Generator`` with the
+    seed, as in the published code. Its results are those of split 123 alone.
     """
 
     per_class: int = PER_CLASS
@@ -182,15 +183,13 @@ class TunedSplits:
         return RANDOM_SEEDS
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
-        labels, random = y.numpy(), _random(seed)
-        train = np.concatenate(
-            [
-                random.choice(np.flatnonzero(labels == label), self.per_class, replace=False)
-                for label in range(len(class_names))
-            ]
-        )
-        rest = random.permutation(np.setdiff1d(np.arange(len(labels)), train))
-        masks = [torch.zeros(len(labels), dtype=torch.bool) for _ in range(3)]
+        random = torch.Generator().manual_seed(_checked(seed))
+        members = [(y == label).nonzero().view(-1) for label in range(len(class_names))]
+        members = [nodes[torch.randperm(len(nodes), generator=random)] for nodes in members]
+        train = torch.cat([nodes[: self.per_class] for nodes in members])
+        rest = torch.cat([nodes[self.per_class :] for nodes in members])
+        rest = rest[torch.randperm(len(rest), generator=random)]
+        masks = [torch.zeros(len(y), dtype=torch.bool) for _ in range(3)]
         for mask, nodes in zip(masks, (train, rest[:500], rest[500:1500]), strict=True):
             mask[nodes] = True
         return masks[0], masks[1], masks[2]
@@ -236,9 +235,13 @@ def node_splits(y: Tensor) -> GraphSplits:
 
 def _random(seed: int) -> np.random.RandomState:
     """NumPy's legacy generator, with which the published splits were drawn and whose stream never changes."""
+    return np.random.RandomState(_checked(seed))
+
+
+def _checked(seed: int) -> int:
     if not 0 <= seed < 2**32:
         raise InputError(f"split seed {seed} is out of range: give a seed from 0 to {2**32 - 1}")
-    return np.random.RandomState(seed)
+    return seed
 
 
 def _masks(pool: np.ndarray, development: np.ndarray, train: np.ndarray, nodes: int) -> Masks:

@@ -28,7 +28,9 @@ from dissensus.studies._minesweeper import MINESWEEPER
 from dissensus.studies._missing import MISSING, MISSING_ABLATION, MISSING_DEPTH, MISSING_SHARE
 from dissensus.studies._nonlinearity import CRITICAL, NONLINEARITY
 from dissensus.studies._runtime import MEMORY, RUNTIME, run_memory, run_timed
+from dissensus.studies._skips import SKIPS
 from dissensus.studies._study import Study
+from dissensus.studies._tuned_gnn import TUNED_GNN
 
 if TYPE_CHECKING:
     from dissensus.studies import theory
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
 STUDIES: dict[str, Study] = {
     study.name: study
     for study in (
-        *(HOMOPHILIC, HETEROPHILIC, AS_PRINTED, READING, ABLATION),
+        *(HOMOPHILIC, HETEROPHILIC, AS_PRINTED, READING, ABLATION, SKIPS),
         *(DYNAMICS, LARGE, DEPTH, ENERGY, NONLINEARITY, CRITICAL, RUNTIME, MEMORY, BIFURCATION),
-        *(MISSING, MISSING_DEPTH, MISSING_SHARE, MISSING_ABLATION, LABELS, LONG_RANGE, RING, MINESWEEPER, COST),
+        *(MISSING, MISSING_DEPTH, MISSING_SHARE, MISSING_ABLATION, LABELS, LONG_RANGE, RING, MINESWEEPER),
+        *(TUNED_GNN, COST),
     )
 }
 

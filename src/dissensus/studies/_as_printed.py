@@ -9,7 +9,7 @@ from dissensus.studies._accuracy import accuracy_views
 from dissensus.studies._heterophilic import both_cornells
 from dissensus.studies._printed import Printed, printed
 from dissensus.studies._study import Config, Request, Row, StudyRuns, Training, settings_key
-from dissensus.studies._views import Details, Grid, Paired, View
+from dissensus.studies._views import Details, Grid, Lines, Paired, View
 from dissensus.train import read_preset, resolve
 
 _TABLES = (printed("homophilic"), both_cornells())
@@ -118,8 +118,11 @@ class Changes(AsPrinted):
     dimensions: tuple[str, ...] = ("dataset", "change")
 
     def rows(self, record: Record) -> list[Row]:
-        change = self._change(self.unwrap(record.config))
-        return [{**row, "change": change} for row in super().rows(record)]
+        config = self.unwrap(record.config)
+        change = self._change(config)
+        # Changes of the attention alone, and no change, are points of a curve over it.
+        ratio = config["model"].get("attention_ratio", 1.0) if change == UNCHANGED or "u*" in change else None
+        return [{**row, "change": change, "ratio": ratio} for row in super().rows(record)]
 
     def _change(self, config: Config) -> str:
         """The first change whose settings these are."""
@@ -134,6 +137,16 @@ class Changes(AsPrinted):
             f"the study {self.name} knows no change of the preset {self.preset!r} that gives these settings of "
             f"{point['model']} on {point['dataset']}: was the preset edited? Give another store with --store"
         )
+
+
+ATTENTION = Lines(
+    name="attention",
+    title="Accuracy over the attention",
+    facet="dataset",
+    x="ratio",
+    x_label="attention u relative to the critical one, u*",
+    y_label="test accuracy (%)",
+)
 
 
 def change_views(title: str) -> tuple[View, ...]:
@@ -196,5 +209,8 @@ ABLATION = Changes(
     quick_axes={"change": (UNCHANGED, "alpha as printed")},
     quick_models=("bimp",),
     flags=_reverted,
-    views=change_views("Test accuracy of BIMP with the tuned settings and one change taken back, in per cent"),
+    views=(
+        *change_views("Test accuracy of BIMP with the tuned settings and one change taken back, in per cent"),
+        ATTENTION,
+    ),
 )

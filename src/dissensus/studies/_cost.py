@@ -17,6 +17,20 @@ def run_cost(config: Config) -> dict[str, Any]:
     return {**execute(training), **run_memory({"memory": short})}
 
 
+def _trade(x: str, label: str) -> Lines:
+    return Lines(
+        name=x,
+        title=f"Accuracy against {label.lower()}, a point for each depth",
+        facet="dataset",
+        x=x,
+        mean_over="depth",
+        x_log=True,
+        x_label=label,
+        y_label="test accuracy (%)",
+        readme=True,
+    )
+
+
 def _flags(point: Row) -> dict[str, Any]:
     return {**at_depth(point), "train.epochs": 100, "train.patience": 0}
 
@@ -39,17 +53,8 @@ COST = Measured(
     column="cost",
     serial=True,
     views=(
-        Lines(
-            name="seconds",
-            title="Seconds over depth",
-            facet="dataset",
-            x="depth",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="seconds",
-            value="seconds",
-            y_log=True,
-        ),
+        _trade("seconds", "Seconds of training"),
+        _trade("memory", "Peak memory in MiB"),
         *(
             Grid(
                 name=value,
@@ -59,7 +64,6 @@ COST = Measured(
                 columns="depth",
                 best=best,
                 shown=True,
-                readme=True,
             )
             for value, title, best in (
                 ("test", "Test accuracy in per cent", "max"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dissensus.studies._as_printed import REMOVED, UNCHANGED, Changes, change_views
+from dissensus.studies._as_printed import ATTENTION, REMOVED, UNCHANGED, Changes, change_views
 from dissensus.studies._depth import DEPTHS, at_depth
 from dissensus.studies._study import Row, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired
@@ -55,31 +55,42 @@ MISSING = Training(
 
 MISSING_SHARE = Training(
     name="missing-share",
-    title="Accuracy over the share of missing features",
-    about=f"{_ABOUT} Here the share of nodes outside the training set that lose theirs grows to all of them.",
+    title="Accuracy over the share of missing features and depth",
+    about=(
+        f"{_ABOUT} Here the share of nodes outside the training set that lose theirs grows to all of them, at several "
+        "numbers of layers or Euler steps."
+    ),
     preset="missing",
     models=_MODELS,
     datasets=_DATASETS,
-    dimensions=("dataset", "model", "missing"),
-    axes={"missing": (0.0, 0.5, 0.9, 0.99, 1.0)},
+    dimensions=("dataset", "model", "missing", "depth"),
+    axes={"missing": (0.0, 0.5, 0.9, 0.99, 1.0), "depth": (2, 8, 32)},
     columns={"missing": "data.missing_features"},
-    flags=lambda point: {"data.missing_features": point["missing"]},
-    quick_axes={"missing": (0.5, 1.0)},
+    flags=lambda point: {"data.missing_features": point["missing"], **at_depth(point)},
+    quick_axes={"missing": (0.5, 1.0), "depth": (2, 8)},
     views=(
         Lines(
             name="accuracy",
-            title="Accuracy by share of missing features",
-            facet="dataset",
+            title="Accuracy by share of missing features, at depth",
+            facet=("dataset", "depth"),
             x="missing",
             x_label="share of the nodes outside the training set",
             y_label="test accuracy (%)",
         ),
         Grid(
             name="accuracy",
-            title="Test accuracy by share of missing features, in per cent",
-            facet="dataset",
-            columns="missing",
+            title="Test accuracy by share of missing features and depth, in per cent",
+            facet=("dataset", "model"),
+            rows="missing",
+            columns="depth",
+            best="",
             shown=True,
+        ),
+        Paired(
+            name="paired",
+            title="Paired tests at the greatest depth, with missing features",
+            facet=("dataset", "missing"),
+            last="depth",
         ),
         Details(name="details", title="Each mean with its 95% interval"),
     ),
@@ -132,5 +143,5 @@ MISSING_ABLATION = Changes(
     quick_axes={"change": (UNCHANGED, "linear")},
     quick_models=("bimp",),
     flags=lambda point: {"data.missing_features": 1.0, **_CHANGES.get(point["change"], {})},
-    views=change_views("Test accuracy of BIMP with missing features and one change, in per cent"),
+    views=(*change_views("Test accuracy of BIMP with missing features and one change, in per cent"), ATTENTION),
 )

@@ -277,7 +277,11 @@ def _ranks(ranking: Ranking, title: str) -> Table:
 
 def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
     drawn = [name for name in {row[view.series] for row in rows} if name not in view.without]
-    rows = [row for row in rows if row["status"] == "done" and row[view.series] in (view.only or drawn)]
+    rows = [
+        row
+        for row in rows
+        if row["status"] == "done" and row[view.series] in (view.only or drawn) and row.get(view.x) is not None
+    ]
     by = (view.series, view.piece) if view.piece else (view.series,)
     series = [_series(study, view, str(name), part) for (name, *_), part in _groups(study, rows, by)]
     if view.only and len(series) < 2:
@@ -292,8 +296,10 @@ def _series(study: Study, view: Lines, name: str, rows: Rows) -> Series:
         # In the order of the rows, because a branch may turn back.
         points = [(row[view.x], Value(row[view.value])) for row in rows]
     else:
-        places = _groups(study, rows, (view.x,))
-        points = [(x, _value(study, part, view.value) or Value(nan)) for (x,), part in places]
+        places = [(key, part) for (key,), part in _groups(study, rows, (view.mean_over or view.x,))]
+        if view.mean_over:
+            places = [(fmean(row[view.x] for row in part), part) for _, part in places]
+        points = [(x, _value(study, part, view.value) or Value(nan)) for x, part in places]
     low, high = view.within
     points = [(x, value if low <= value.mean <= high else Value(nan)) for x, value in points]
     bands = [[max(end, view.floor) for end in value.interval] for _, value in points]

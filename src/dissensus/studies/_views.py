@@ -90,7 +90,8 @@ class Lines(View):
     """Curves of ``value`` over ``x``, one for each value of ``series``.
 
     Attributes:
-        x: the column along the axis.
+        x: the column along the axis; rows without a value are left out.
+        mean_over: a column; a curve has one point for each of its values, at the mean of ``x``. Empty: for each ``x``.
         series: the column that tells curves apart.
         only: the curves to draw; empty: all.
         without: the curves to leave out, where there would be too many on one chart.
@@ -102,6 +103,7 @@ class Lines(View):
     """
 
     x: str
+    mean_over: str = ""
     series: str = "model"
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()

@@ -1,0 +1,93 @@
+"""Skip connections and normalisation added to a GCN, over depth, beside BIMP."""
+
+from typing import Any
+
+from dissensus.runs import Record, key
+from dissensus.studies._depth import DEPTHS, at_depth
+from dissensus.studies._study import Request, Row, StudyRuns, Training, _settings as settings, settings_key
+from dissensus.studies._views import Details, Grid, Lines, Paired
+
+_BIMP = "bimp"
+# What is added to a GCN: skip connections or not, and the kind of normalisation.
+ADDED: dict[str, tuple[bool, str]] = {
+    "gcn": (False, "none"),
+    "gcn + skip": (True, "none"),
+    "gcn + norm": (False, "batch"),
+    "gcn + skip + norm": (True, "batch"),
+}
+
+
+def _tuned_as(model: str) -> str:
+    """The model whose tuned settings are taken."""
+    return "gcn" if model == "gcn-res" else model
+
+
+def _flags(point: Row) -> dict[str, Any]:
+    if point["model"] == _BIMP:
+        return at_depth(point)
+    residual, norm = ADDED[point["added"]]
+    _, tuned = settings("tuned", point["dataset"], _tuned_as(point["model"]))
+    return {**tuned, **at_depth(point), "model.residual": residual, "model.norm": norm}
+
+
+class Skips(Training):
+    """The column ``added`` says what a GCN has; it is ``bimp`` for BIMP."""
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        return tuple(name for name in super().takes if name != "preset")
+
+    def plan(self, request: Request) -> StudyRuns:
+        # By key, because nothing is added to BIMP: its runs come up again for each addition.
+        configs = {key(config): config for config in super().plan(request).configs}
+        presets = {
+            settings_key(config): settings(self.preset, config["data"]["name"], _tuned_as(config["model"]["name"]))[0]
+            for config in configs.values()
+        }
+        return StudyRuns(list(configs.values()), presets)
+
+    def rows(self, record: Record) -> list[Row]:
+        model = record.config["model"]
+        made = model.get("residual"), model.get("norm")
+        added = next((name for name, parts in ADDED.items() if parts == made), model["name"])
+        return [{**row, "added": added} for row in super().rows(record)]
+
+
+SKIPS = Skips(
+    name="ablation-gcn",
+    title="What skip connections and normalisation bring to a GCN",
+    about=(
+        "Test accuracy in per cent of a GCN with skip connections, with batch normalisation, with both and with "
+        "neither, over depth, with the settings that were tuned for a GCN; BIMP with its own beside it."
+    ),
+    models=(_BIMP, "gcn-res"),
+    datasets=("cora", "citeseer", "pubmed"),
+    dimensions=("dataset", "added", "depth"),
+    axes={"added": tuple(ADDED), "depth": DEPTHS[1:7]},
+    flags=_flags,
+    quick_models=("gcn-res",),
+    quick_axes={"added": ("gcn", "gcn + skip"), "depth": (2, 8)},
+    views=(
+        Lines(
+            name="accuracy",
+            title="Accuracy over depth of a GCN with skip connections and normalisation",
+            facet="dataset",
+            x="depth",
+            series="added",
+            x_log=True,
+            x_label="layers, or Euler steps of size 1",
+            y_label="test accuracy (%)",
+        ),
+        Grid(
+            name="accuracy",
+            title="Test accuracy over depth, in per cent",
+            facet="dataset",
+            rows="added",
+            columns="depth",
+            loss=True,
+            shown=True,
+        ),
+        Paired(name="paired", title="Paired tests at the greatest depth", of="added", last="depth", shown=True),
+        Details(name="details", title="Each mean with its 95% interval"),
+    ),
+)
