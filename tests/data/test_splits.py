@@ -149,12 +149,15 @@ def test_the_protocol_of_tuned_baselines(real_data: Path) -> None:
     assert (int(split.val_mask.sum()), int(split.test_mask.sum())) == (500, 1000)
     # Their code draws split 123: the nodes of each class in a random order, then all others.
     torch.manual_seed(123)
-    orders = [members[torch.randperm(len(members))] for members in ((split.y == c).nonzero().view(-1) for c in range(7))]
+    orders = [
+        members[torch.randperm(len(members))] for members in ((split.y == c).nonzero().view(-1) for c in range(7))
+    ]
     others = torch.cat([order[20:] for order in orders])
     others = others[torch.randperm(len(others))]
     theirs = data.load("cora", protocol="tunedgnn").split(123)
     assert theirs.train_mask[torch.cat([order[:20] for order in orders])].all()
-    assert theirs.val_mask[others[:500]].all() and theirs.test_mask[others[500:1500]].all()
+    assert theirs.val_mask[others[:500]].all()
+    assert theirs.test_mask[others[500:1500]].all()
     photo = data.load("photo", protocol="tunedgnn")
     assert [int(photo.split(0)[f"{key}_mask"].sum()) for key in ("train", "val", "test")] == [4590, 1530, 1530]
     with pytest.raises(InputError, match="leave it out"):

@@ -4,7 +4,7 @@ from typing import Any
 
 from dissensus.runs import Record, key
 from dissensus.studies._depth import DEPTHS, at_depth
-from dissensus.studies._study import Request, Row, StudyRuns, Training, _settings as settings, settings_key
+from dissensus.studies._study import Request, Row, StudyRuns, Training, settings, settings_key
 from dissensus.studies._views import Details, Grid, Lines, Paired
 
 _BIMP = "bimp"
