@@ -1,4 +1,5 @@
 import copy
+import inspect
 import json
 import pickle
 from pathlib import Path
@@ -246,3 +247,20 @@ def test_open_keywords_are_recorded() -> None:
 
 def test_models_without_graphs_say_so() -> None:
     assert GCN(6, 4, 3).graphs(X, EDGES) is None
+
+
+class Passing(BIMP):
+    """Passes every argument on, as subclasses often do."""
+
+    def __init__(self, *args: Any, unit: bool = False, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.unit = unit
+
+
+def test_a_subclass_may_pass_all_arguments_on() -> None:
+    model = Passing(3, 4, 2, time=2.0, unit=True)
+    assert model.config == BIMP(3, 4, 2, time=2.0).config | {"unit": True}
+    ours, theirs = inspect.signature(Passing).parameters, inspect.signature(BIMP).parameters
+    assert list(ours)[:3] == list(theirs)[:3]
+    assert set(ours) == {*theirs, "unit"}
+    assert repr(model) == "Passing(3, 4, 2, unit=True, time=2.0)"

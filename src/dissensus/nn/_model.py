@@ -192,22 +192,35 @@ def _reset(module: torch.nn.Module) -> None:
 
 
 def constructor(cls: type) -> inspect.Signature:
-    """The signature of ``cls(...)``, with ``**options`` replaced by the keywords of the base class that takes them."""
-    parameters: list[inspect.Parameter] = []
+    """The signature of ``cls(...)``, with ``*args`` and ``**options`` replaced by parameters of the base class."""
+    positional: list[inspect.Parameter] = []
+    named: list[inspect.Parameter] = []
+    rest: list[inspect.Parameter] = []
+    by_position = True
     for base in cls.__mro__:
         if "__init__" not in base.__dict__ or base in (torch.nn.Module, object):
             continue
         _, *own = inspect.signature(base.__dict__["__init__"]).parameters.values()
-        names = {parameter.name for parameter in parameters[:-1]}
-        inherited = [_by_keyword(p) for p in own if p.kind is not p.VAR_POSITIONAL and p.name not in names]
-        parameters = [*parameters[:-1], *inherited] if parameters else own
-        if not parameters or parameters[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+        names = {parameter.name for parameter in (*positional, *named)}
+        rest = [p for p in own if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        for parameter in own:
+            if parameter in rest or parameter.name in names:
+                continue
+            if by_position and parameter.kind is not parameter.KEYWORD_ONLY:
+                positional.append(parameter)
+            else:
+                named.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+        by_position = by_position and any(p.kind is p.VAR_POSITIONAL for p in rest)
+        if not any(p.kind is p.VAR_KEYWORD for p in rest):
             break
-    return inspect.Signature(parameters)
-
-
-def _by_keyword(parameter: inspect.Parameter) -> inspect.Parameter:
-    return parameter if parameter.kind is parameter.VAR_KEYWORD else parameter.replace(kind=parameter.KEYWORD_ONLY)
+    return inspect.Signature(
+        [
+            *positional,
+            *(p for p in rest if p.kind is p.VAR_POSITIONAL),
+            *named,
+            *(p for p in rest if p.kind is p.VAR_KEYWORD),
+        ]
+    )
 
 
 def _config(signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
