@@ -42,13 +42,13 @@ class Value:
         """``mean - paper``; NaN where the paper has no value."""
         return nan if self.paper is None else self.mean - self.paper
 
-    def parts(self, digits: int) -> tuple[str, str, str]:
+    def parts(self, digits: int, fixed: bool = False) -> tuple[str, str, str]:
         """The mean, `` ± std (n)`` and ``paper value (difference)``, each empty where it is not known."""
-        style = f".{digits}{'e' if scientific(self.mean, digits) else 'f'}"
+        style = f".{digits}{'e' if scientific(self.mean, digits) and not fixed else 'f'}"
         spread = "" if isnan(self.std) else f" ± {self.std:{style}}"
         count = "" if self.n is None else f" ({self.n})"
         paper = "" if self.paper is None else f"paper {self.paper:{style}} ({self.difference:+{style}})"
-        return number(float(self.mean), digits), spread + count, paper
+        return number(float(self.mean), digits, fixed), spread + count, paper
 
 
 Cell = str | float | Value | None
@@ -238,7 +238,9 @@ class Table:
         if isinstance(cell, str):
             return Parts(cell)
         fixed = self.columns[index] in self.fixed
-        value, rest, paper = cell.parts(digits) if isinstance(cell, Value) else (number(cell, digits, fixed), "", "")
+        value, rest, paper = (
+            cell.parts(digits, fixed) if isinstance(cell, Value) else (number(cell, digits, fixed), "", "")
+        )
         head, point, tail = value.partition(".")
         return Parts(head, point + tail, rest, paper)
 

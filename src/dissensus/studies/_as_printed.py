@@ -9,7 +9,7 @@ from dissensus.studies._accuracy import accuracy_views
 from dissensus.studies._heterophilic import both_cornells
 from dissensus.studies._printed import Printed, printed
 from dissensus.studies._study import Config, Request, Row, StudyRuns, Training, settings_key
-from dissensus.studies._views import Details, Grid, Lines, Paired, View
+from dissensus.studies._views import Details, Differences, Grid, Lines, Paired, View
 from dissensus.train import read_preset, resolve
 
 _TABLES = (printed("homophilic"), both_cornells())
@@ -152,6 +152,14 @@ ATTENTION = Lines(
 def change_views(title: str) -> tuple[View, ...]:
     return (
         Grid(name="accuracy", title=title, rows="change", best="", readme=True, shown=True),
+        Differences(
+            name="differences",
+            title="The same, minus the unchanged settings on the same splits",
+            rows="change",
+            reference=UNCHANGED,
+            readme=True,
+            shown=True,
+        ),
         Details(name="details", title="Each mean with its 95% interval, and the printed value"),
         Paired(
             name="paired",

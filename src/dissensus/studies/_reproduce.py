@@ -12,6 +12,7 @@ from dissensus import runs
 from dissensus.errors import DissensusError, InputError, one_of
 from dissensus.report import Curves, Page, Table
 from dissensus.runs import Record
+from dissensus.studies._claim import claim
 from dissensus.studies._outlook import Outlook, outlook_of
 from dissensus.studies._results import check_results, read_results, write_results
 from dissensus.studies._show import add_section, cells, items, markdown, notes, update_readme, write_files
@@ -429,7 +430,7 @@ def _publish(result: Reproduction, readme: Path | None, notify: Notify) -> None:
     # Links in a README are relative to where it stands.
     figures = Path(os.path.relpath(result.output, (readme or Path()).parent)).as_posix()
     page = Page("Opinion dissensus, reproduced", "Our numbers beside the printed ones.")
-    sections = {}
+    sections, found = {}, {}
     for study in STUDIES.values():
         if not (source / study.name / "runs.csv").is_file():
             continue
@@ -440,6 +441,11 @@ def _publish(result: Reproduction, readme: Path | None, notify: Notify) -> None:
             continue
         add_section(page, study, rows, meta)
         sections[study.name] = markdown(study, rows, figures)
+        found[study.name] = rows
+    claimed = claim(found)
+    if claimed is not None:
+        page.add("What is claimed", claimed)
+        sections["claim"] = claimed.markdown()
     if sections:
         result.page = page.write(result.output / "report.html")
         notify(f"wrote {result.page}")

@@ -101,6 +101,7 @@ MEMORY = Measured(
             value="memory",
             best="min",
             relative_to="grand-l",
+            readme=True,
             shown=True,
         ),
     ),
@@ -123,7 +124,14 @@ RUNTIME = Runtime(
     serial=True,
     views=(
         Grid(name="seconds", title="Seconds", value="seconds", best="min", readme=True),
-        Grid(name="ratios", title="Time relative to GRAND-l", value="seconds", best="min", relative_to="grand-l"),
+        Grid(
+            name="ratios",
+            title="Time relative to GRAND-l",
+            value="seconds",
+            best="min",
+            relative_to="grand-l",
+            readme=True,
+        ),
         Details(
             name="details", title="Each mean with its 95% interval, and the printed value", value="seconds", shown=True
         ),

@@ -15,7 +15,7 @@ from dissensus.studies._bifurcation import DIAGRAMS, PANELS, lattice
 from dissensus.studies._ranks import Ranking, draw_ranks, rank
 from dissensus.studies._results import ordered
 from dissensus.studies._study import Row, Study
-from dissensus.studies._views import Details, Grid, Lines, Means, Paired, Pitchfork, Ranks, View
+from dissensus.studies._views import Details, Differences, Grid, Lines, Means, Paired, Pitchfork, Ranks, View
 
 Rows = Sequence[Row]
 Cell = str | float | Value | None
@@ -167,6 +167,8 @@ def _content(study: Study, view: View, rows: Rows, facet: str) -> Table | Curves
     match view:
         case Grid():
             return _grid(study, view, rows, title)
+        case Differences():
+            return _differences(study, view, rows, title)
         case Means():
             return _means(study, view, rows, title)
         case Details():
@@ -196,6 +198,18 @@ def _grid(study: Study, view: Grid, rows: Rows, title: str) -> Table | None:
     headings = [view.rows, *map(str, columns), *(["loss"] if view.loss else [])]
     best = {heading: view.best for heading in headings[1:] if heading != "loss"} if view.best else {}
     return Table(headings, body, title, best=best)
+
+
+def _differences(study: Study, view: Differences, rows: Rows, title: str) -> Table | None:
+    columns = ordered(study, view.columns, [row[view.columns] for row in rows])
+    parts = {key: per_split(part, view.value) for key, part in _groups(study, rows, (view.rows, view.columns))}
+    body: list[list[Cell]] = []
+    for name in ordered(study, view.rows, [row[view.rows] for row in rows]):
+        pairs = [(parts.get((name, column), {}), parts.get((view.reference, column), {})) for column in columns]
+        found = [[ours[split] - base[split] for split in ours if split in base] for ours, base in pairs]
+        if name != view.reference:
+            body.append([str(name), *(Value.of(numbers) if numbers else None for numbers in found)])
+    return Table([view.rows, *map(str, columns)], body, title, fixed=list(map(str, columns))) if body else None
 
 
 def _means(study: Study, view: Means, rows: Rows, title: str) -> Table:
@@ -245,7 +259,7 @@ def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
     results = {
         str(name): samples
         for (name,), part in _groups(study, rows, (view.of,))
-        if (samples := _samples(part, view.value))
+        if (samples := per_split(part, view.value))
     }
     reference = results.pop(view.reference, {})
     # A test needs two splits in common: a table without any test says nothing.
@@ -375,7 +389,7 @@ def _last(rows: Rows, column: str) -> Rows:
     return [row for row in rows if row[column] in (most, None)]
 
 
-def _samples(rows: Rows, value: str) -> dict[Any, float]:
+def per_split(rows: Rows, value: str) -> dict[Any, float]:
     """One number for each split, the mean over its seeds; where there is one split only, one for each seed."""
     done = [row for row in rows if row["status"] == "done" and row[value] is not None]
     unit = "split" if len({row["split"] for row in done}) > 1 else "seed"
@@ -386,7 +400,7 @@ def _samples(rows: Rows, value: str) -> dict[Any, float]:
 
 
 def _value(study: Study, rows: Rows, value: str) -> Value | None:
-    samples = [number for number in _samples(rows, value).values() if isfinite(number)]
+    samples = [number for number in per_split(rows, value).values() if isfinite(number)]
     return Value.of(samples, study.printed.get(rows[0])) if samples else None
 
 

@@ -81,6 +81,20 @@ class Paired(View):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Differences(View):
+    """A table of paired differences over common splits to one row of a :class:`Grid`.
+
+    Attributes:
+        rows, columns: the two columns.
+        reference: the value of ``rows`` whose samples are subtracted.
+    """
+
+    rows: str = "model"
+    columns: str = "dataset"
+    reference: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ranks(View):
     """Models ranked on every dataset by their mean, as a table and as a critical-difference figure."""
 
