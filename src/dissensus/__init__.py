@@ -1,8 +1,9 @@
 """Deep and continuous-depth graph neural networks that do not oversmooth.
 
-Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The modules are :mod:`graph`,
-:mod:`solve`, :mod:`dynamics`, :mod:`nn`, :mod:`data`, :mod:`train`, :mod:`measure`, :mod:`runs`, :mod:`tune`,
-:mod:`studies` and :mod:`report`. They are imported on first use, so ``import dissensus`` is fast.
+Nodes are agents, channels are options, depth is time, and oversmoothing is consensus. The modules are :mod:`kernels`,
+:mod:`graph`, :mod:`solve`, :mod:`dynamics`, :mod:`nn`, :mod:`data`, :mod:`train`, :mod:`measure`, :mod:`runs`,
+:mod:`tune`, :mod:`studies` and :mod:`report`; :mod:`runtime` holds what is global. They are imported on first use, so
+``import dissensus`` is fast.
 """
 
 from importlib import import_module
@@ -10,17 +11,22 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_ROOMS = ("graph", "solve", "dynamics", "nn", "measure", "data", "train", "runs", "tune", "studies", "report")
+_ROOMS = (
+    *("kernels", "graph", "solve", "dynamics", "nn", "measure", "data", "train", "runs", "tune", "studies", "report"),
+    "runtime",
+)
 
 __all__ = [
     "__version__",
     "data",
     "dynamics",
     "graph",
+    "kernels",
     "measure",
     "nn",
     "report",
     "runs",
+    "runtime",
     "solve",
     "studies",
     "train",

@@ -1,4 +1,4 @@
-"""Settings that hold inside a block and not after it."""
+"""Settings that make training faster hold inside a block and not after it."""
 
 import pytest
 import torch
@@ -32,12 +32,21 @@ def test_settings_end_with_the_block(batches: bool, monkeypatch: pytest.MonkeyPa
     assert settings == [outer, _training._KEEP, outer, _training._DEFAULT]
 
 
-@pytest.mark.slow
-def test_import_and_model_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dissensus import nn
-
-    monkeypatch.setattr(_training, "_set", lambda _: pytest.fail("memory settings changed"))
-    threads, before = torch.get_num_threads(), flushes()
-    model = nn.BIMP(3, 4, 2)
-    model(torch.ones(2, 3), torch.tensor([[0, 1], [1, 0]])).sum().backward()
-    assert (torch.get_num_threads(), flushes()) == (threads, before)
+@pytest.mark.parametrize(
+    ("variable", "value", "calls"),
+    [
+        ("UNRELATED", "1", 3),
+        ("MALLOC_TRIM_THRESHOLD_", "1000", 0),
+        ("MALLOC_MMAP_THRESHOLD_", "1000", 0),
+        ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1000", 0),
+        ("GLIBC_TUNABLES", "glibc.cpu.x86_ibt=off", 3),
+    ],
+)
+def test_thresholds_of_the_user_stay(variable: str, value: str, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[int, ...]] = []
+    monkeypatch.setattr(_training, "_libc", lambda name: lambda *arguments: made.append(arguments))
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, value)
+    _training._set(_training._DEFAULT)  # two thresholds, and free memory returned
+    assert len(made) == calls

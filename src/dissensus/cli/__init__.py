@@ -16,6 +16,7 @@ from typing import Any
 
 from dissensus import __version__
 from dissensus.errors import DissensusError, unknown
+from dissensus.runtime import scope
 
 # command -> (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -37,9 +38,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-# How long a thread of torch's OpenMP pool spins before it sleeps. The default of OpenMP is so long that an epoch takes
-# ten times as long beside other work; fewer than this slow down an idle machine.
-_SPIN_COUNT = "1000"
+# How long a thread of torch's OpenMP pool spins before it sleeps; read when torch is loaded. The default is so long
+# that an epoch takes ten times as long beside other work; a smaller value slows down an idle machine.
+_ENVIRONMENT = {"GOMP_SPINCOUNT": "1000"}
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -100,7 +101,11 @@ def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, di
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 failed, 2 wrong use, 130 interrupted)."""
-    os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)  # read when torch is loaded
+    with scope(environment=_ENVIRONMENT):
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     parser, _ = command_line()
     if not argv:

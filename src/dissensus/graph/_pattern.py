@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dissensus.kernels import sampled_product, sparse_product
+from dissensus.kernels import csr_matrix, sampled_product, sparse_product
 
 _INT32_MAX = 2**31 - 1
 
@@ -67,7 +67,7 @@ class Pattern:
 
     def matrix(self, values: Tensor) -> Tensor:
         """The matrix as a torch sparse CSR tensor (not a copy)."""
-        return torch.sparse_csr_tensor(self.rowptr, self.col, values, self.shape, check_invariants=False)
+        return csr_matrix(self.rowptr, self.col, values, self.shape)
 
     # Differentiable to any order.
 

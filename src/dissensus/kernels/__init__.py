@@ -6,6 +6,7 @@ tensors; no other code makes that choice.
 
 from dissensus.kernels._dense import linear_combination
 from dissensus.kernels._dropout import dropout
+from dissensus.kernels._sparse import csr_matrix as csr_matrix
 from dissensus.kernels._sparse import sampled_product, sparse_product
 
 __all__ = ["dropout", "linear_combination", "sampled_product", "sparse_product"]

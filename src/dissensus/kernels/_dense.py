@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import torch
 from torch import Tensor
+
+from dissensus.runtime import memoized
 
 
 def linear_combination(
@@ -31,6 +32,6 @@ def linear_combination(
     return out
 
 
-@lru_cache(maxsize=1024)
+@memoized(1024)
 def _row(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor([weights], dtype=dtype, device=device)

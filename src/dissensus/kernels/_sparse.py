@@ -11,6 +11,7 @@ Which routine of torch is fastest depends on dtype and device:
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -20,11 +21,6 @@ _MKL = torch.backends.mkl.is_available()
 _LANES = 8
 # Number of entries whose rows are gathered at a time.
 _CHUNK = 1 << 18
-
-# Torch warns at the first CSR tensor that the layout is in beta, which does not concern users of a model.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", UserWarning)
-    torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))
 
 
 def sparse_product(
@@ -54,7 +50,7 @@ def sparse_product(
         total = torch.embedding_bag(x, col, rowptr, False, 0, False, values, True)[0]
     else:
         # In place with beta = 0, because `torch.mm` would first create a matrix of zeros and copy it.
-        total = x.new_empty(rows, x.shape[1]).addmm_(_csr(rowptr, col, values, x.shape[0]), x, beta=0.0)
+        total = x.new_empty(rows, x.shape[1]).addmm_(csr_matrix(rowptr, col, values, (rows, x.shape[0])), x, beta=0.0)
     if add is not None:
         total.add_(add)
     if scale != 1.0:
@@ -91,15 +87,25 @@ def sampled_product(
     if a.shape[1] % _LANES:
         # With too few channels to fill a register the routine works one number at a time, ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
-    total = _csr(rowptr, col, out, b.shape[0])
+    total = csr_matrix(rowptr, col, out, (a.shape[0], b.shape[0]))
     torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
     return out
+
+
+def csr_matrix(rowptr: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The matrix as a torch sparse CSR tensor that shares memory with the values."""
+    _expect_csr()
+    return torch.sparse_csr_tensor(rowptr, col, values, shape, check_invariants=False)
 
 
 def _has_csr(values: Tensor) -> bool:
     return values.numel() > 0 and (values.is_cuda or (_MKL and values.is_cpu))
 
 
-def _csr(rowptr: Tensor, col: Tensor, values: Tensor, columns: int) -> Tensor:
-    """The matrix as a torch sparse CSR tensor that shares memory with the values."""
-    return torch.sparse_csr_tensor(rowptr, col, values, (rowptr.numel() - 1, columns), check_invariants=False)
+@cache
+def _expect_csr() -> None:
+    # Torch warns at the first CSR tensor of a process that the layout is in beta, which does not concern users of a
+    # model. That first one is made here, so that no filter has to be set for each product.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))

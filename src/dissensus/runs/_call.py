@@ -10,20 +10,19 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 from dissensus import __version__
 from dissensus.errors import InputError
 from dissensus.runs._config import Config, plain
+from dissensus.runtime import scope
 
 # What a run says about itself: a record of the store without key, target and configuration.
 Outcome = dict[str, Any]
 Target = Callable[[Config], dict[str, Any]]
 
 
-@cache
 def resolve(target: str) -> Target:
     """The function that ``"module:function"`` names."""
     if not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", target):
@@ -43,12 +42,17 @@ def resolve(target: str) -> Target:
 
 
 def call(target: str | Target, config: Config, threads: int | None = None) -> Outcome:
-    """Run ``target`` on ``config`` with so many threads; an exception in it becomes a failed outcome."""
+    """Run ``target`` on ``config`` with this number of threads; an exception in it becomes a failed outcome."""
+    # If torch is not loaded yet, it will take its threads from the environment.
+    with scope(threads=threads if "torch" in sys.modules else None):
+        return _call(target, config)
+
+
+def _call(target: str | Target, config: Config) -> Outcome:
     function = resolve(target) if isinstance(target, str) else target
     started, clock = now(), time.perf_counter()
     result = error = trace = None
     try:
-        set_threads(threads)
         result = plain(function(config), "the result", finite=False)
         if not isinstance(result, dict):
             raise InputError(f"the target {target!r} must return a dictionary")
@@ -87,13 +91,6 @@ def lost(cause: str, started: str) -> Outcome:
 def now() -> str:
     """The time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def set_threads(threads: int | None) -> None:
-    """Bound torch's threads if torch is loaded; what loads later goes by the environment."""
-    torch = sys.modules.get("torch")
-    if threads and torch is not None and torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
 
 
 def provenance() -> dict[str, Any]:

@@ -1,30 +1,34 @@
-"""Results found again by the content of the tensors that they were made from."""
+"""Results that are kept to save time: by the content of tensors, or by plain arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import _lru_cache_wrapper, lru_cache
 from threading import Lock
-from typing import Generic, TypeVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dissensus.runtime._export import exporting
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Made = TypeVar("Made")
 # None stands for edge weights that were not given.
-Parts = tuple[Tensor | None, ...]
+Parts = tuple["Tensor | None", ...]
 
 _CACHES: list[Cache] = []
+_FUNCTIONS: list[_lru_cache_wrapper] = []
 
 
 class Cache(Generic[Made]):
-    """The last ``size`` things made, by a key and by the whole content of the tensors that they were made from: a graph
-    that changed, in place or not, is another one. While a model is exported nothing is found or kept."""
+    """The last ``size`` results, by a key and by the whole content of the tensors that they were made from.
+
+    A graph that was changed in place is thus another graph. While a model is exported nothing is found or kept.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.kept: list[tuple[Hashable, Parts, Made]] = []  # the one used last at the end
+        self.kept: list[tuple[Hashable, Parts, Made]] = []  # the most recently used one at the end
         self._lock = Lock()
         _CACHES.append(self)
 
@@ -40,7 +44,7 @@ class Cache(Generic[Made]):
         return None
 
     def put(self, key: Hashable, parts: Parts, made: Made) -> Made:
-        """Keep what was made from these tensors, in place of what was not used for longest; returns it."""
+        """Keep what was made from these tensors, instead of the least recently used result; returns it."""
         if exporting():
             return made
         copies = tuple(None if part is None else part.detach().clone() for part in parts)
@@ -50,19 +54,37 @@ class Cache(Generic[Made]):
         return made
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all results."""
         with self._lock:
             self.kept.clear()
 
     @staticmethod
     def clear_all() -> None:
-        """Forget all, in every cache."""
+        """Forget all results in every cache of this class."""
         for cache in _CACHES:
             cache.clear()
+
+
+def memoized(size: int) -> Callable[[Callable[..., Made]], _lru_cache_wrapper[Made]]:
+    """Decorator: keep the last ``size`` results of a function of plain arguments."""
+
+    def decorate(function: Callable[..., Made]) -> _lru_cache_wrapper[Made]:
+        wrapper = lru_cache(maxsize=size)(function)
+        _FUNCTIONS.append(wrapper)
+        return wrapper
+
+    return decorate
+
+
+def reset() -> None:
+    """Forget everything that is kept to save time, and free its memory. Results stay the same."""
+    Cache.clear_all()
+    for function in _FUNCTIONS:
+        function.cache_clear()
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
     alike = (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
-    return alike and torch.equal(one, other)
+    return alike and one.equal(other)

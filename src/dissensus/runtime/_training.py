@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 # Parameters of glibc's mallopt: how many free bytes at the end of the heap go back to the system, and from which size
-# on a block is mapped by itself. The defaults are those of the manual.
+# on a block is mapped by itself. There is no way to read them; the defaults are those of the manual.
 _TRIM, _MMAP = -1, -3
 _DEFAULT = {_TRIM: 2**17, _MMAP: 2**17}
 # Training on the whole graph frees and takes the same blocks every epoch: to map them again costs several per cent.
@@ -21,27 +20,28 @@ _RETURN = {_TRIM: 2**17, _MMAP: 2**20}
 
 @contextmanager
 def training(*, batches: bool = False) -> Iterator[None]:
-    """Denormal numbers are zero, and (on Linux with glibc) freed memory stays with the process, inside the block.
+    """Inside the block denormal numbers count as zero, and freed memory stays with the process (on Linux with glibc).
 
     States and gradients of a deep network that has collapsed are so small that a processor takes several times as long
     for each product with them. Afterwards denormal numbers are treated as before, and the C library has its default
-    thresholds and returns what is free. Blocks may be nested.
+    thresholds and returns free memory to the system. If thresholds are set by ``MALLOC_TRIM_THRESHOLD_``,
+    ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES``, memory is left alone. Blocks may be nested.
 
     Args:
-        batches: memory is returned at once, as it is used in blocks of changing size.
+        batches: return memory at once, since batches differ in size.
     """
-    flushed = _flushes_denormals()
+    import torch
+
+    flushed = not bool(torch.tensor(1e-40) * 1.0)
     torch.set_flush_denormal(True)
-    _set(_RETURN if batches else _KEEP)
     _stack.append(batches)
+    _set(_RETURN if batches else _KEEP)
     try:
         yield
     finally:
         _stack.pop()
         torch.set_flush_denormal(flushed)
         _set((_RETURN if _stack[-1] else _KEEP) if _stack else _DEFAULT)
-        if not _stack and (trim := _libc("malloc_trim")) is not None:
-            trim(0)
 
 
 # The blocks that are open, by ``batches``, the innermost last.
@@ -49,15 +49,14 @@ _stack: list[bool] = []
 
 
 def _set(options: dict[int, int]) -> None:
-    mallopt = _libc("mallopt")
-    if mallopt is not None:
-        for name, value in options.items():
-            mallopt(name, value)
+    chosen = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
+    if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or (mallopt := _libc("mallopt")) is None:
+        return
+    for name, value in options.items():
+        mallopt(name, value)
+    if options is _DEFAULT and (trim := _libc("malloc_trim")) is not None:
+        trim(0)
 
 
 def _libc(name: str) -> ctypes._NamedFuncPointer | None:
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
-
-
-def _flushes_denormals() -> bool:
-    return not bool(torch.tensor(1e-40) * 1.0)

@@ -1,9 +1,10 @@
 """Butcher tableaus of explicit Runge-Kutta methods."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
+
+from dissensus.runtime import memoized
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Weights:
     error: Row
 
     @staticmethod
-    @lru_cache(maxsize=256)
+    @memoized(256)
     def of(tableau: Tableau, h: float, gain: float = 1.0, decay: float = 0.0) -> "Weights":
         count = tableau.stages
         lower = np.zeros((count + 1, count + 1))

@@ -10,6 +10,7 @@ from typing import Any
 
 from dissensus.errors import InputError, one_of
 from dissensus.report import Page, Table
+from dissensus.runtime import scope
 
 # benchmark, also a module in benchmarks/ -> what it measures
 BENCHMARKS = {
@@ -87,14 +88,13 @@ def bench(
 
     import torch
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    found = Benchmarks([], {**Page.provenance(), "threads": str(torch.get_num_threads())}, quick)
-    for name in chosen:
-        progress(f"{name}: {BENCHMARKS[name]} ...")
-        found.results.append(import_module(name).run(quick=quick))
-        if output is not None:
-            Path(output).write_text(json.dumps(found.as_dict(), indent=1) + "\n", encoding="utf-8")
+    with scope(threads=threads):
+        found = Benchmarks([], {**Page.provenance(), "threads": str(torch.get_num_threads())}, quick)
+        for name in chosen:
+            progress(f"{name}: {BENCHMARKS[name]} ...")
+            found.results.append(import_module(name).run(quick=quick))
+            if output is not None:
+                Path(output).write_text(json.dumps(found.as_dict(), indent=1) + "\n", encoding="utf-8")
     return found
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from functools import lru_cache
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dissensus.data import PARTITIONERS, names
 from dissensus.errors import InputError, missing_extra, one_of, unknown
+from dissensus.runtime import memoized
 
 if TYPE_CHECKING:
     from dissensus.data import Dataset
@@ -138,7 +138,7 @@ class DataConfig(_Section):
         return dataset
 
 
-@lru_cache(maxsize=2)
+@memoized(2)
 def _load(settings: str) -> "Dataset":
     from dissensus import data
 

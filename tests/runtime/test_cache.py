@@ -1,0 +1,56 @@
+"""What is kept is found by content, and forgotten on request."""
+
+import torch
+
+from dissensus import runtime
+from dissensus.graph import build
+from dissensus.runtime import Cache, memoized
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+
+
+def test_a_result_is_found_by_key_and_content() -> None:
+    cache: Cache[str] = Cache(2)
+    x = torch.arange(3.0)
+    assert cache.put("a", (x, None), "made") == "made"
+    assert cache.get("a", (x.clone(), None)) == "made"
+    assert cache.get("b", (x, None)) is None
+    assert cache.get("a", (x, x)) is None
+    x[0] = 7.0
+    assert cache.get("a", (x, None)) is None
+
+
+def test_the_least_recently_used_result_goes_first() -> None:
+    cache: Cache[int] = Cache(2)
+    for key in range(2):
+        cache.put(key, (), key)
+    cache.get(0, ())
+    cache.put(2, (), 2)
+    assert [cache.get(key, ()) for key in range(3)] == [0, None, 2]
+
+
+def test_reset_forgets_graphs_and_results_of_functions() -> None:
+    calls = []
+
+    @memoized(4)
+    def double(x: int) -> int:
+        calls.append(x)
+        return 2 * x
+
+    assert [double(3), double(3)] == [6, 6]
+    graph = build(EDGES, 2)
+    assert build(EDGES, 2) is graph
+    runtime.reset()
+    assert build(EDGES, 2) is not graph
+    assert double(3) == 6
+    assert calls == [3, 3]
+
+
+def test_reset_forgets_datasets() -> None:
+    from dissensus.train import DataConfig
+
+    config = DataConfig("karate")
+    dataset = config.load()
+    assert config.load() is dataset
+    runtime.reset()
+    assert config.load() is not dataset
