@@ -56,7 +56,7 @@ assert differences() == {}, differences()
 with warnings.catch_warnings(record=True) as caught:  # torch says this once in a process
     warnings.simplefilter("always")
     torch.sparse_csr_tensor([0, 1], [0], [1.0])
-assert "beta" in str(caught[0].message), caught
+assert any("beta" in str(warning.message) for warning in caught), [str(warning.message) for warning in caught]
 """
 )
 
@@ -82,5 +82,5 @@ with dissensus.runtime.training():
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [IMPORT, CALL], ids=["import and build", "call"])
 def test_the_process_is_as_before(code: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
