@@ -3,14 +3,16 @@
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import dissensus
+from dissensus import dynamics
 
 ROOT = Path(dissensus.__file__).parent
-
 # What each room may import; `errors` and the package's version are open to all. `report` draws plain numbers, so it
 # stands left of whatever shows tables; `data` and `nn` know nothing of each other.
 ALLOWED = {
@@ -29,7 +31,6 @@ ALLOWED = {
 }
 ALLOWED["cli"] = set(ALLOWED)
 OPEN = {"errors", "ray_cluster", "runtime", "__version__"}
-
 # How many public names a room may have: 120 in all.
 MOST_PUBLIC_NAMES = {
     "kernels": 4,
@@ -121,3 +122,10 @@ def test_no_room_decides_by_the_name_of_a_model() -> None:
             if isinstance(node, ast.Compare):
                 words = {leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
                 assert not named & words, f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.slow
+def test_importing_dynamics_does_not_import_pyg() -> None:
+    code = "import sys, dissensus.dynamics; sys.exit('torch_geometric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert len(dynamics.__all__) <= 20

@@ -1,8 +1,4 @@
-import json
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -10,25 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from branches import residual
 from dissensus import dynamics
-from dissensus.cli import main
 from dissensus.errors import InputError
-from dissensus.report import Panel, draw_opinions
 
 GRID = nx.to_numpy_array(nx.grid_2d_graph(4, 4))
 KARATE = nx.karate_club_graph()
 CYCLE = nx.cycle_graph(8)
 ZERO = np.zeros((1, 1))
-
-
-def residual(found: dynamics.Bifurcation, graph: object, **parameters: object) -> float:
-    """The largest |f| over all points of all branches."""
-    flow = dynamics.System(graph, **{"attention": 1.0, **parameters}).flow()
-    return max(
-        np.abs(flow.evaluate(x, u).f).max()
-        for branch in found.branches
-        for u, x in zip(branch.parameter, branch.states, strict=True)
-    )
 
 
 @pytest.mark.parametrize("graph", [nx.grid_2d_graph(4, 4), KARATE, nx.star_graph(6)])
@@ -78,9 +63,6 @@ def test_reported_eigenvalues_are_those_of_the_jacobian() -> None:
         for u, x, value in list(zip(branch.parameter, branch.states, branch.eigenvalues, strict=True))[::15]:
             exact = dynamics.stability(GRID, x, attention=float(u), input=0.05).eigenvalues[0]
             assert value == pytest.approx(exact, abs=1e-7)
-
-
-# --- The reduced equation: y' = -d y + tanh(u m y) + b, so u = artanh(d y - b)/(m y) on every branch ---
 
 
 def fold(d: float, m: float, b: float) -> tuple[float, float]:
@@ -145,9 +127,6 @@ def test_reduction_has_the_same_first_fold_and_pitchfork_on_a_regular_graph() ->
     u, y = fold(1.0, 2.0, 0.05)
     assert found.folds[0].parameter == pytest.approx(u, abs=1e-8)
     assert found.folds[0].z == pytest.approx(y, abs=1e-5)
-
-
-# --- Unfolding, other inputs, other systems ---
 
 
 @pytest.mark.slow
@@ -218,27 +197,6 @@ def test_oscillation_is_reported() -> None:
     assert found.reduced is None
 
 
-@pytest.mark.slow
-def test_krylov_and_direct_solution_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    direct = dynamics.bifurcation(KARATE, input=0.04)
-    monkeypatch.setattr("dissensus.dynamics._continuation.DENSE_UP_TO", 0)
-    monkeypatch.setattr("dissensus.dynamics._flow.ALL_UP_TO", 0)
-    krylov = dynamics.bifurcation(KARATE, input=0.04)
-    assert krylov.folds[0].parameter == pytest.approx(direct.folds[0].parameter, abs=1e-8)
-    assert residual(krylov, KARATE, input=0.04) < 1e-8
-    assert krylov["connected"].z[-1] == pytest.approx(direct["connected"].z[-1], abs=1e-9)
-
-
-@pytest.mark.slow
-def test_a_thousand_agents() -> None:
-    graph = nx.barabasi_albert_graph(1000, 3, seed=1)
-    found = dynamics.bifurcation(graph, u_max=0.12, step=0.1)
-    assert found.points[0].parameter == pytest.approx(
-        dynamics.critical_attention(dynamics.as_matrix(graph), ZERO), rel=1e-6
-    )
-    assert residual(found, graph) < 1e-8
-
-
 @pytest.mark.parametrize(
     ("wrong", "cure"),
     [
@@ -262,181 +220,12 @@ def test_missing_branch_names_those_there_are() -> None:
         dynamics.bifurcation(GRID)["left"]
 
 
-# --- Hysteresis over the input ---
-
-
-@pytest.mark.slow
-def test_hysteresis_of_one_agent_matches_the_formula() -> None:
-    # s = d y - tanh(u m y) turns where sech^2(u m y) = d/(u m).
-    d, m, u = 1.0, 2.0, 0.8
-    found = dynamics.hysteresis(ZERO, u=u, self_reinforcement=m, s_max=0.5)
-    y = np.arccosh(np.sqrt(u * m / d)) / (u * m)
-    jump = abs(d * y - np.tanh(u * m * y))
-    assert [point.parameter for point in found.folds] == pytest.approx([jump, -jump], abs=1e-9)
-    assert found.width == pytest.approx(2 * jump, abs=1e-9)
-    # The sweeps jump at the first strength beyond the fold.
-    assert np.array_equal(found.up > 0, found.strength > jump)
-    assert np.array_equal(found.down < 0, found.strength < -jump)
-    assert np.allclose(found.branch.parameter, d * found.branch.z - np.tanh(u * m * found.branch.z), atol=1e-9)
-
-
-@pytest.mark.slow
-def test_hysteresis_of_a_network_closes_below_the_critical_attention() -> None:
-    above, below = (dynamics.hysteresis(KARATE, u=r * 0.0440770069, steps=21, s_max=0.3) for r in (1.5, 0.9))
-    assert above.width > 0.05
-    assert bool((above.down >= above.up - 1e-6).all())
-    assert (above.down - above.up).max() > 0.3
-    assert below.width == 0.0
-    assert np.allclose(below.up, below.down, atol=1e-6)
-
-
-@pytest.mark.parametrize("wrong", [{"u": -1.0}, {"steps": 1}, {"s_max": 0.0}])
-def test_bad_sweeps_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(InputError):
-        dynamics.hysteresis(GRID, **wrong)
-    with pytest.raises(InputError, match="s_max"):
-        dynamics.hysteresis(nx.path_graph(3), input=np.array([1.0, 0.0, -1.0]))
-
-
 @pytest.mark.parametrize("study", [dynamics.bifurcation, dynamics.hysteresis])
 def test_what_has_no_pitchfork_is_refused(study: Callable[..., object]) -> None:
     with pytest.raises(InputError, match="use tanh or arctan"):
         study(GRID, saturation="relu")
     with pytest.raises(InputError, match="connected component"):
         study(nx.disjoint_union(nx.cycle_graph(4), nx.cycle_graph(4)))
-
-
-# --- The command ---
-
-
-@pytest.mark.slow
-def test_command_draws_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bifurcation", "grid", "--agents", "16", "-o", str(tmp_path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["critical_attention"] == pytest.approx(dynamics.critical_attention(GRID, ZERO))
-    assert {Path(file).name for file in found["files"]} == {
-        "bifurcation.png",
-        "bifurcation.svg",
-        "branches.csv",
-        "panels.csv",
-    }
-    assert (tmp_path / "bifurcation.png").stat().st_size > 50_000
-    picture = (tmp_path / "bifurcation.svg").read_text()
-    assert picture.startswith("<?xml")
-    panels = {panel["panel"]: panel for panel in found["panels"]}
-    assert [panels[p]["verdict"] for p in "abcd"] == ["consensus", "dissensus", "consensus", "dissensus"]
-    assert [panels[p]["neutral"] for p in "abcd"] == [True, False, True, False]
-    assert panels["d"]["variance"] > 2 * panels["b"]["variance"]
-    assert panels["b"]["z"] > 0.5
-    assert panels["d"]["z"] > 0.3
-    assert [panels[p]["z_start"] for p in "abcd"] == pytest.approx([0.3] * 4)
-    assert found["diagrams"][0]["points"][0]["kind"] == "pitchfork"
-    assert panels["e"]["z"] == pytest.approx(-panels["b"]["z"], abs=1e-6)
-    assert 1e-4 < panels["b"]["variance"] < panels["d"]["variance"]
-    assert panels["a"]["variance"] < 1e-12
-    header, *rows = (tmp_path / "branches.csv").read_text().splitlines()
-    assert header.startswith("diagram,system,branch,name,attention,z,stable,eigenvalue,x0_0,x1_0,")
-    assert {row.split(",")[3] for row in rows} == {"neutral", "upper", "lower", "connected", "disconnected"}
-
-
-@pytest.mark.slow
-def test_command_writes_one_file_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("figure.svg", "branches.csv"):
-        arguments = ["path", "--agents", "5", "--time", "20", "-o", str(tmp_path / name)]
-        assert main(["bifurcation", *arguments]) == 0
-        assert "pitchfork at u" in capsys.readouterr().out
-        assert (tmp_path / name).stat().st_size > 500
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.slow
-def test_equal_data_give_equal_pictures(tmp_path: Path) -> None:
-    times = np.linspace(0.0, 1.0, 5)
-    panels = [Panel("one", times, np.outer(1.0 - times, [1.0, -1.0]), "note")]
-    files = [tmp_path / name for name in ("one.png", "two.png", "one.svg", "two.svg")]
-    for pair in (files[::2], files[1::2]):
-        draw_opinions(pair, panels=panels, matrix=dynamics.as_matrix([[0, 1], [1, 0]]))
-    assert files[0].read_bytes() == files[1].read_bytes()
-    assert files[2].read_bytes() == files[3].read_bytes()
-
-
-def test_unknown_picture_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="png"):
-        draw_opinions([tmp_path / "a.bmp"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "cure"),
-    [
-        (["--low", "1.5"], "low < 1 < high"),
-        (["--high", "3"], "high <= range"),
-        (["--input", "0"], "input is zero"),
-        (["--time", "0"], "above 1"),
-        (["--time", "inf"], "time"),
-        (["--range", "inf"], "range"),
-        (["--input", "inf"], "not finite"),
-        (["--saturation", "relu"], "tanh or arctan"),
-    ],
-)
-def test_command_refuses_bad_input(arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bifurcation", "--agents", "4", *arguments]) == 1
-    assert cure in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_command_says_where_branches_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "parts.csv").write_text("a,b\nb,c\nc,a\nd,e\n")
-    for graph, missing in ([str(tmp_path / "parts.csv")], True), (["path", "--agents", "3"], False):
-        assert main(["bifurcation", *graph, "--range", "3", "--time", "20"]) == 0
-        printed = capsys.readouterr()
-        assert ("there are more" in printed.err) == missing
-
-
-def test_negative_edges_are_dashed(tmp_path: Path) -> None:
-    times = np.linspace(0.0, 1.0, 5)
-    panels = [Panel("one", times, np.outer(1.0 - times, [1.0, -1.0, 1.0]))]
-    pictures = []
-    for weights in ([1.0, 1.0], [1.0, -1.0]):
-        matrix = dynamics.as_matrix([(0, 1, weights[0]), (1, 2, weights[1])])
-        draw_opinions([tmp_path / "a.svg"], panels=panels, matrix=matrix)
-        pictures.append((tmp_path / "a.svg").read_text())
-    assert [picture.count("stroke-dasharray") for picture in pictures] == [0, 1]
-
-
-@pytest.mark.slow
-def test_command_takes_the_component_that_it_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "parts.csv").write_text("a,b\nb,c\nd,e\n")
-    arguments = ["bifurcation", str(tmp_path / "parts.csv"), "--normalize", "--time", "20"]
-    assert main(arguments) == 1
-    assert "take the largest connected component" in capsys.readouterr().err
-    assert main([*arguments, "--largest-component"]) == 0
-    assert "pitchfork at u = 0.5" in capsys.readouterr().out
-
-
-def test_missing_matplotlib_is_told_before_any_work(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import importlib.util as u; find = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name == 'matplotlib' else find(name, *a)\n"
-        "from dissensus.cli import main; code = main(['bifurcation', '-o', sys.argv[1]])\n"
-        "assert 'torch' not in sys.modules; sys.exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "a.png")], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert "pip install 'dissensus[plot]'" in done.stderr
-
-
-@pytest.mark.slow
-def test_kernels_of_several_dimensions_are_switched() -> None:
-    # Four agents that all disagree: one against three (8), two against two (6), one against another (12).
-    found = dynamics.bifurcation(-nx.to_numpy_array(nx.complete_graph(4)), u_max=0.6)
-    assert (found.points[0].dimension, found.points[0].criticality) == (3, "supercritical")
-    ends = np.array([branch.states[1].ravel() / np.abs(branch.states[1]).max() for branch in found.branches[1:]])
-    kinds = {tuple(np.sort(np.round(np.abs(end), 1))) for end in ends}
-    assert {(1.0, 1.0, 1.0, 1.0), (0.3, 0.3, 0.3, 1.0)} <= kinds
-    assert residual(found, -nx.to_numpy_array(nx.complete_graph(4))) < 1e-8
 
 
 def test_branches_are_as_fine_in_every_form() -> None:
@@ -447,55 +236,3 @@ def test_branches_are_as_fine_in_every_form() -> None:
         found = dynamics.bifurcation(graph, damping=degrees, self_reinforcement=0.0, form=form, max_branches=3)
         assert 20 < len(found["upper"].z) < 200
         assert found.points[0].parameter == pytest.approx(found.critical, rel=1e-8)
-
-
-@pytest.mark.slow
-def test_the_width_over_many_folds_is_where_the_sweeps_differ() -> None:
-    # The branch of this signed graph folds ten times; its first and last fold say nothing of the loop.
-    matrix = np.triu(np.random.default_rng(5).choice([-1, 0, 1], size=(12, 12)), 1)
-    found = dynamics.hysteresis(matrix + matrix.T, self_reinforcement=0.0, s_max=3.0, steps=61)
-    assert len(found.folds) > 2
-    apart = found.strength[np.abs(found.up - found.down) > 1e-6]
-    assert found.width == pytest.approx(np.ptp(apart))
-    assert found.width > 0.3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["normal", "signs"])
-def test_hysteresis_of_random_signed_graphs(kind: str) -> None:
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        matrix = np.triu(rng.normal(size=(12, 12)) if kind == "normal" else rng.choice([-1, 0, 1], size=(12, 12)), 1)
-        matrix = matrix + matrix.T
-        found = dynamics.hysteresis(matrix, self_reinforcement=0.0, steps=11)
-        assert found.width >= 0.0
-        # The upper sweep is where the flow goes.
-        ones = found.strength[-1] * np.ones(12)
-        given = {"attention": found.attention, "self_reinforcement": 0.0, "input": ones}
-        assert dynamics.equilibrium(matrix, found.branch.states[-1], **given).stable
-
-
-def test_a_loop_is_drawn(tmp_path: Path) -> None:
-    found = dynamics.hysteresis(nx.path_graph(3), steps=11)
-    axes = found.plot(tmp_path / "loop.png").axes[0]
-    assert axes.get_xlabel() == "input strength s"
-    assert axes.get_xlim()[0] == pytest.approx(-found.strength[-1])
-    assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"up", "down", "fold"}
-
-
-@pytest.mark.parametrize(("agents", "first"), [(5, 20), (7, 28), (9, 36)])
-def test_odd_rings_that_disagree_keep_all_branches(agents: int, first: int) -> None:
-    # The rotations and the change of signs act on the kernel as the symmetry of a regular polygon of 2 n corners: with
-    # 2 n branches through corners and 2 n through edges, which differ at order 2 n - 1 alone.
-    ring = -nx.to_numpy_array(nx.cycle_graph(agents))
-    found = dynamics.bifurcation(ring, u_max=1.2 * dynamics.critical_attention(ring))  # no warning: all are complete
-    assert [(point.kind, point.dimension) for point in found.points] == [("pitchfork", 2)]
-    assert len(found.branches) == 1 + first
-    assert all(branch.parameter[-1] == found["neutral"].parameter[-1] for branch in found.branches)
-    ends = np.array([branch.states[-1].ravel() for branch in found.branches[1:]])
-    assert len(np.unique(ends.round(6), axis=0)) == first
-    assert residual(found, ring) < 1e-10
-    # Every one is fixed by a reflection, up to the change of signs.
-    for end in ends:
-        images = [sign * np.roll(end[::-1], shift) for shift in range(agents) for sign in (1.0, -1.0)]
-        assert min(np.abs(end - image).max() for image in images) < 1e-9

@@ -1,5 +1,3 @@
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -170,34 +168,6 @@ def test_the_same_edges_on_more_nodes_or_without_loops_are_another_graph() -> No
     assert build(edge_index, 2).num_nodes == 2
     assert build(edge_index, 2, self_loops=False).pattern.entries == 2
     assert build(edge_index, 2).pattern.entries == 4
-
-
-def test_cache_is_bounded_and_keeps_the_newest() -> None:
-    graphs = [torch.tensor([[i], [0]]) for i in range(30)] + [torch.zeros(2, i, dtype=torch.int64) for i in range(9)]
-    for edge_index in graphs:
-        build(edge_index, 40)
-    kept = [known for _, (known,), _ in _build._CACHE.kept]
-    assert len(kept) == _build._CACHE.size
-    assert any(torch.equal(known, graphs[-1]) for known in kept)
-
-
-def test_cache_from_many_threads() -> None:
-    wrong = []
-
-    def work(seed: int) -> None:
-        for i in range(60):
-            n = 2 + (i * seed) % 7
-            edge_index = torch.stack([torch.arange(n), (torch.arange(n) + seed) % n])
-            if build(edge_index, n).num_nodes != n:
-                wrong.append((seed, n))
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2, 3, 4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert len(_build._CACHE.kept) <= _build._CACHE.size
 
 
 def test_graph_first_seen_in_inference_mode_serves_training() -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dissensus import errors, graph
 from dissensus.errors import InputError
 from dissensus.graph import SparseFeatures, _features, features
 
@@ -168,3 +169,58 @@ def test_large_values_whose_sum_overflows_are_fine() -> None:
 def test_bad_features(x: Tensor, cure: str) -> None:
     with pytest.raises(InputError, match=cure):
         features(x)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6], ids=["sparse", "dense"])
+def test_rows_have_norm_one_and_zero_rows_stay(share: float) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(30, 40) * (torch.rand(30, 40) < share)
+    x[3] = 0.0
+    expected = torch.nn.functional.normalize(x, dim=1)
+    found = graph.features(x, normalize=True)
+    assert isinstance(found, graph.SparseFeatures) == (share < 0.1)
+    dense = found.to_dense() if isinstance(found, graph.SparseFeatures) else found
+    torch.testing.assert_close(dense, expected)
+    # Both forms are kept apart, and a change in place is seen.
+    plain = graph.features(x)
+    torch.testing.assert_close(plain.to_dense() if isinstance(plain, graph.SparseFeatures) else plain, x)
+    x.mul_(3.0)
+    again = graph.features(x, normalize=True)
+    torch.testing.assert_close(again.to_dense() if isinstance(again, graph.SparseFeatures) else again, expected)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6], ids=["sparse", "dense"])
+@pytest.mark.parametrize("layout", [torch.strided, torch.sparse_coo])
+def test_hellinger_takes_the_root_of_the_shares(share: float, layout: torch.layout) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(30, 40) * (torch.rand(30, 40) < share)
+    x[3] = 0.0
+    expected = (x / x.sum(1, keepdim=True).clamp_min(1e-12)).sqrt()
+    found = graph.features(x if layout == torch.strided else x.to_sparse_coo(), normalize="hellinger")
+    dense = found.to_dense() if isinstance(found, graph.SparseFeatures) else found
+    torch.testing.assert_close(dense, expected)
+    # The three forms of one tensor are kept apart.
+    assert not torch.allclose(torch.nn.functional.normalize(x, dim=1), expected)
+    plain = graph.features(x, normalize=True)
+    dense = plain.to_dense() if isinstance(plain, graph.SparseFeatures) else plain
+    torch.testing.assert_close(dense, torch.nn.functional.normalize(x, dim=1))
+
+
+def test_gradient_reaches_features_through_the_root() -> None:
+    x = torch.rand(5, 4, dtype=torch.float64) + 0.1
+    x[1, 2] = 0.0
+    x.requires_grad_()
+    found = graph.features(x, normalize="hellinger")
+    found.sum().backward()
+    assert x.grad is not None
+    assert torch.isfinite(x.grad).all()
+    positive = (torch.rand(5, 4, dtype=torch.float64) + 0.1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: graph.features(x, normalize="hellinger"), (positive,))
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0], ids=["sparse", "dense"])
+def test_negative_features_have_no_shares(share: float) -> None:
+    x = torch.rand(30, 40) * (torch.arange(40) < 40 * share)
+    x[7, 1] = -1.0
+    with pytest.raises(errors.InputError, match=r"negative at node 7, feature 1.*normalize_features=True"):
+        graph.features(x, normalize="hellinger")

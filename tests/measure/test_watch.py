@@ -9,43 +9,7 @@ from dissensus import measure
 from dissensus import nn as models
 from dissensus.errors import InputError
 from dissensus.nn import BIMP
-
-
-def make_data(nodes: int = 12, channels: int = 5, dtype: torch.dtype = torch.float32) -> Data:
-    generator = torch.Generator().manual_seed(0)
-    around = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
-    across = torch.stack([torch.arange(0, nodes, 3), (torch.arange(0, nodes, 3) + 5) % nodes])
-    return Data(
-        x=torch.randn(nodes, channels, generator=generator, dtype=torch.float64).to(dtype),
-        edge_index=to_undirected(torch.cat([around, across], 1)),
-        y=torch.arange(nodes) % 3,
-    )
-
-
-class Stack(nn.Module):
-    """A plain stack of GCN layers with dropout and an activation that works in place."""
-
-    def __init__(self, depth: int, channels: int = 5) -> None:
-        super().__init__()
-        self.convs = nn.ModuleList(pyg.GCNConv(channels, channels) for _ in range(depth))
-        self.out = nn.Linear(channels, 3)
-        self.dropout = nn.Dropout(0.5)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        for conv in self.convs:
-            x = self.dropout(conv(x, edge_index).relu_())
-        return self.out(x)
-
-
-class Flow(nn.Module):
-    """A model with a trajectory: x doubles in every unit of time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(0.5)
-
-    def trajectory(self, x: Tensor, edge_index: Tensor, times: list[float]) -> Tensor:
-        return torch.stack([self.dropout(x) * 2.0**t for t in times])
+from measured_models import Flow, Stack, make_data
 
 
 def hooks_of(model: nn.Module) -> int:
@@ -287,68 +251,6 @@ def test_watch_refuses_what_it_cannot_read(data):
         measure.watch(nn.Identity(), data)
     with pytest.raises(InputError, match=r"data\.x is missing"):
         measure.watch(Stack(1), Data(edge_index=data.edge_index))
-
-
-def test_gradient_norms_of_parameters_are_those_of_backward(data):
-    model = Stack(3)
-    found = measure.gradient_norms(model, data)
-    assert list(found) == ["convs.0", "convs.1", "convs.2", "out"]
-    assert model.training
-    assert all(p.grad is None for p in model.parameters())
-    model.eval()
-    nn.functional.cross_entropy(model(data.x, data.edge_index), data.y).backward()
-    for name, module in [("convs.1", model.convs[1]), ("out", model.out)]:
-        expected = torch.cat([p.grad.flatten() for p in module.parameters()]).norm()
-        assert found[name] == pytest.approx(expected.item(), rel=1e-5)
-    total = torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item()
-    assert sum(norm**2 for norm in found.values()) ** 0.5 == pytest.approx(total, rel=1e-5)
-
-
-def test_gradient_norms_respect_the_training_mask_and_the_given_loss(data):
-    model = Stack(1)
-    data.train_mask = torch.arange(12) < 4
-    masked = measure.gradient_norms(model, data)
-    by_hand = measure.gradient_norms(
-        model, data, loss=lambda output, data: nn.functional.cross_entropy(output[:4], data.y[:4])
-    )
-    assert masked == by_hand
-    del data.train_mask
-    assert measure.gradient_norms(model, data) != masked
-    data.y[4:] = -1
-    assert measure.gradient_norms(model, data) == masked
-    constant = measure.gradient_norms(model, data, loss=lambda output, data: torch.zeros(()))
-    assert set(constant.values()) == {0.0}
-
-
-def test_gradient_norms_of_states_by_the_chain_rule():
-    data = make_data(dtype=torch.float64)
-    model = pyg.Sequential(
-        "x, edge_index", [(pyg.SimpleConv("sum"), "x, edge_index -> x"), (pyg.SimpleConv("sum"), "x, edge_index -> x")]
-    )
-    found = measure.gradient_norms(model, data, of="states", loss=lambda output, data: output.sum())
-    adjacency = torch.zeros(12, 12, dtype=torch.float64)
-    adjacency[data.edge_index[1], data.edge_index[0]] = 1
-    last = torch.ones(12, 5, dtype=torch.float64)
-    first = adjacency.T @ last
-    assert next(iter(found)) == "input"
-    assert list(found.values()) == pytest.approx([g.norm().item() for g in (adjacency.T @ first, first, last)])
-
-
-def test_gradients_vanish_with_depth_in_a_deep_stack(data):
-    norms = list(measure.gradient_norms(Stack(30), data, of="states").values())
-    assert len(norms) == 31
-    assert norms[0] < 1e-4 * norms[-1]
-
-
-def test_gradient_norms_refuse_what_they_cannot_measure(data):
-    with pytest.raises(InputError, match="loss="):
-        measure.gradient_norms(Stack(1), Data(x=data.x, edge_index=data.edge_index))
-    with pytest.raises(InputError, match="parameters, states"):
-        measure.gradient_norms(Stack(1), data, of="layers")
-    with pytest.raises(InputError, match="of='states'"):
-        measure.gradient_norms(Stack(1), data, layers="children")
-    with pytest.raises(InputError, match="no trainable parameters"):
-        measure.gradient_norms(Flow(), data)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dissensus import nn
 from dissensus.errors import InputError
 from dissensus.graph import Pattern, build
 from dissensus.nn import CommunicationAttention, OptionAttention
@@ -200,3 +201,13 @@ def test_node_is_tied_to_one_graph() -> None:
     for missing in (None, 0, -3):
         with pytest.raises(InputError, match="needs num_nodes"):
             OptionAttention("node", CHANNELS, HEADS, WIDTH, 0.0, missing)
+
+
+def test_no_own_score_is_the_softmax_of_the_paper() -> None:
+    model = nn.BIMP(4, 3, 2, own_score=0.0)
+    assert model.options.own_score is None
+    assert not [name for name, _ in model.named_parameters() if "own_score" in name]
+    x, edges = torch.rand(6, 4), torch.tensor([[0, 1], [1, 2]])
+    options = model.graphs(x, edges)[1]
+    torch.testing.assert_close(options.sum(1), torch.ones(3))
+    model(x, edges).sum().backward()

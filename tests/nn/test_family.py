@@ -11,16 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.data import Data
 from torch_geometric.datasets import KarateClub
 from torch_geometric.utils import barabasi_albert_graph
 
 from dissensus import nn
 from dissensus.errors import InputError
+from dissensus.nn._decoupled import APPNP, GPRGNN
+from dissensus.nn._propagation import FeaturePropagation
+from dissensus.nn._recurrent import ADGN, G2
+from dissensus.nn._residual import GCNII, JKNet, ResidualModel
+from model_graphs import close
 
 # Label propagation learns nothing and needs labels: it has tests of its own.
 NAMES = [name for name in nn.names() if name != "label-propagation"]
 IN, HIDDEN, OUT = 6, 16, 4
-
 # One of each kind; the others take over a minute together.
 FAST = ("bimp", "grand++-l", "graphcon-tran", "gcn-group", "gat", "gcnii")
 
@@ -337,3 +342,28 @@ def test_a_training_pass_updates_the_mesh_of_the_solver(name: str, karate: Any, 
     assert loaded.mesh == model.mesh
     model.reset_parameters()
     assert model.mesh == ()
+
+
+LEARNED = (GCNII, APPNP, GPRGNN, JKNet, ADGN, G2, ResidualModel, FeaturePropagation)
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+@pytest.mark.slow
+def test_every_rival_trains_saves_and_shows_its_layers(kind: type, ring_graph: Data, tmp_path) -> None:
+    torch.manual_seed(0)
+    model = kind(5, 8, 3, num_layers=3, dropout=0.0, input_dropout=0.0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(ring_graph.x, ring_graph.edge_index), ring_graph.y)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.9 * losses[0]
+    assert all(p.grad is not None for p in model.parameters())
+    states = model.eval().trajectory(ring_graph.x, ring_graph.edge_index, [1, 2])
+    assert states.shape[:2] == (2, 12)
+    model.save(tmp_path / "model.safetensors")
+    again = kind.load(tmp_path / "model.safetensors")
+    assert close(again(ring_graph.x, ring_graph.edge_index), model(ring_graph.x, ring_graph.edge_index))

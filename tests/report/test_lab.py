@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,7 @@ import torch
 from scipy.sparse import csr_array
 
 from browser import Browser
-from dissensus import data, dynamics, measure, report, runs
-from dissensus.cli import main
+from dissensus import data, dynamics, measure, report
 from dissensus.graph import Pattern
 from dissensus.solve import Dopri5, solve
 
@@ -455,51 +453,3 @@ def test_finished_runs_are_shown(browser, stored):
 def test_an_empty_store_says_what_to_do(tmp_path):
     assert "The store has no finished run yet" in report.lab(tmp_path / "lab.html", []).read_text()
     assert "Finished runs" not in report.lab(tmp_path / "lab.html").read_text()
-
-
-def test_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    opened = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    assert main(["lab"]) == 0
-    assert opened == [(tmp_path / "lab.html").as_uri()]
-    assert main(["lab", "-o", "sub/x.html", "--no-open", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"page": "sub/x.html", "opened": False}
-    document = Path("sub/x.html").read_text(encoding="utf-8")
-    assert "default-src 'none'" in document
-    assert len(document) < 1_000_000
-    assert main(["lab", "--store", "none.db"]) == 1
-    assert "there is no store of runs here" in capsys.readouterr().err
-    assert main(["lab", "-o", "sub"]) == 1
-    assert "give the name of a file" in capsys.readouterr().err
-
-
-def test_a_store_gives_results_beside_the_paper(tmp_path):
-    configs = runs.grid({"data": {"name": "cora"}, "model": {"name": "bimp"}}, {"data.split": [1, 2, 3]})
-    results = [
-        {"dataset": "cora", "model": "bimp", "test": 82.0, "options": {"time": 16.0, "step_size": 0.5}},
-        {"energy": [1.0, 0.5]},
-        None,
-    ]
-    with runs.Store(tmp_path / "runs.db") as store:
-        for config, result in zip(configs, results, strict=True):
-            status = "failed" if result is None else "done"
-            when = "2026-01-01T00:00:00"
-            store.put(runs.Record(runs.key(config), "a:b", status, config, result, None, None, 1.0, when, when, {}))
-    assert main(["lab", "--store", str(tmp_path / "runs.db"), "-o", str(tmp_path / "lab.html"), "--no-open"]) == 0
-    table = (tmp_path / "lab.html").read_text(encoding="utf-8").split('id="accuracy"')[1].split("</figure>")[0]
-    cells = [re.sub("<.*?>", "", cell) for cell in re.findall("<t[dh] ?[^>]*>.*?</t[dh]>", table.split("<tbody>")[1])]
-    assert cells == ["cora", "bimp", "accuracy", "82.00 (1)", "83.19", "−1.19", "1", "1"]
-
-
-@pytest.mark.slow
-def test_runs_of_a_store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    train = ["train", "karate", "--model", "gcn", "--splits", "1-2", "--set", "train.epochs=2", "--store", "runs.db"]
-    assert main([*train, "--json"]) == 0
-    assert main(["lab", "--store", "runs.db", "--no-open"]) == 0
-    document = Path("lab.html").read_text(encoding="utf-8")
-    found = document.split('id="stored-runs">')[1].split("</script>")[0]
-    first, second = json.loads(found)
-    assert (first["settings"]["data.split"], second["settings"]["data.split"]) == ("1", "2")
-    assert {name: len(values) for name, values in first["history"].items()} == {"validation": 2, "loss": 2}

@@ -1,9 +1,11 @@
 """What is kept is found by content, and forgotten on request."""
 
+import threading
+
 import torch
 
 from dissensus import runtime
-from dissensus.graph import build
+from dissensus.graph import _build, build
 from dissensus.runtime import Cache, memoized
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
@@ -54,3 +56,33 @@ def test_reset_forgets_datasets() -> None:
     assert config.load() is dataset
     runtime.reset()
     assert config.load() is not dataset
+
+
+def test_cache_is_bounded_and_keeps_the_newest() -> None:
+    runtime.reset()
+    graphs = [torch.tensor([[i], [0]]) for i in range(30)] + [torch.zeros(2, i, dtype=torch.int64) for i in range(9)]
+    for edge_index in graphs:
+        build(edge_index, 40)
+    kept = [known for _, (known,), _ in _build._CACHE.kept]
+    assert len(kept) == _build._CACHE.size
+    assert any(torch.equal(known, graphs[-1]) for known in kept)
+
+
+def test_cache_from_many_threads() -> None:
+    runtime.reset()
+    wrong = []
+
+    def work(seed: int) -> None:
+        for i in range(60):
+            n = 2 + (i * seed) % 7
+            edge_index = torch.stack([torch.arange(n), (torch.arange(n) + seed) % n])
+            if build(edge_index, n).num_nodes != n:
+                wrong.append((seed, n))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2, 3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(_build._CACHE.kept) <= _build._CACHE.size

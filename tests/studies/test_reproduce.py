@@ -1,65 +1,27 @@
 """The command: tiny studies through the real runner, rebuilt from their files, and the README."""
 
-import csv
 import json
 import sys
-from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dissensus import cli, runs, train
+from dissensus import runs, train
 from dissensus.errors import InputError
-from dissensus.report import Curves, Page, Table, Value
-from dissensus.report._figure import MARKERS
+from dissensus.report import Value
 from dissensus.report._stats import compare
-from dissensus.runs import Record
-from dissensus.studies import STUDIES, reproduce, run_bifurcation, run_energy
-from dissensus.studies._bifurcation import lattice
+from dissensus.studies import STUDIES, reproduce
 from dissensus.studies._results import read_results
-from dissensus.studies._show import add_section, cells, items, markdown, notes, update_readme, write_files
-from dissensus.studies._study import Request, settings_key
-from dissensus.studies._views import Lines
-
-pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Run the command in an empty folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = cli.main(["reproduce", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def answer(call):
-    def run(*arguments):
-        code, out, err = call(*arguments, "--json")
-        assert code == 0, err
-        return json.loads(out)
-
-    return run
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+from dissensus.studies._show import cells, items
+from studies_files import read
 
 
 def contents(folder, *endings):
     return {p.relative_to(folder): p.read_bytes() for p in Path(folder).rglob("*") if p.suffix in endings}
 
 
+@pytest.mark.slow
 def test_a_study_from_runs_to_page_and_back(answer, call, tmp_path):
     tiny = ("homophilic", "--quick", "--datasets", "karate")
     first = answer(*tiny, "--splits", "1,2", "-o", "out")["studies"]["homophilic"]
@@ -104,6 +66,7 @@ def test_a_study_from_runs_to_page_and_back(answer, call, tmp_path):
     assert not Path("again/homophilic/runs.csv").exists()
 
 
+@pytest.mark.slow
 def test_failed_runs_are_counted_and_told(call, tmp_path):
     preset = tmp_path / "wild.toml"
     entry = '[[settings]]\nmodels = ["{}"]\n[settings.train]\nlr = {}\n'
@@ -124,6 +87,7 @@ def test_failed_runs_are_counted_and_told(call, tmp_path):
     assert (bimp["runs"], bimp["failed"], gcn["mean"], gcn["runs"], gcn["failed"]) == (2, 0, None, 0, 2)
 
 
+@pytest.mark.slow
 def test_depth_and_nonlinearity(answer):
     depth = answer("depth", "--quick", "--datasets", "karate", "-o", "out")["studies"]["depth"]
     assert {(cell["model"], cell["depth"]) for cell in depth["cells"]} == {
@@ -142,80 +106,7 @@ def test_depth_and_nonlinearity(answer):
     assert "Choice of the nonlinearity" in page
 
 
-def test_times_are_measured_alone_and_as_ratios(answer, capsys):
-    study = ("runtime", "--datasets", "karate", "--models", "gcn,grand-l", "--quick", "-o", "out")
-    found = answer(*study, "--executor", "processes", "--workers", 2)["studies"]["runtime"]
-    assert found["value"] == "seconds"
-    seconds = {cell["model"]: cell["mean"] for cell in found["cells"]}
-    ratios = {row["model"]: float(row["karate"]) for row in read("out/runtime/tables/ratios.csv")}
-    assert ratios == pytest.approx({"gcn": seconds["gcn"] / seconds["grand-l"], "grand-l": 1.0})
-
-
-def test_printed_ratios_stand_beside_ours():
-    study = STUDIES["runtime"]
-    rows = [
-        {
-            "dataset": "cora",
-            "model": model,
-            "split": 1,
-            "seed": 1,
-            "status": "done",
-            "seconds": seconds,
-        }
-        for model, seconds in (("bimp", 3.0), ("grand-l", 2.0))
-    ]
-    table = next(item.content for item in items(study, rows) if item.stem == "ratios")
-    bimp = table.rows[0][1]
-    assert (bimp.mean, round(bimp.paper, 4)) == (1.5, round(14.33 / 11.97, 4))
-
-
-def test_seeds_are_averaged_within_their_split():
-    study = STUDIES["heterophilic"]
-    scores = {(0, 1): 60.0, (0, 2): 70.0, (1, 1): 80.0, (1, 2): 90.0}
-    rows = [
-        {"dataset": "texas", "model": "bimp", "split": split, "seed": seed, "status": "done", "test": score}
-        for (split, seed), score in scores.items()
-    ]
-    (cell,) = cells(study, rows, "test")
-    assert (cell["mean"], cell["n"], cell["runs"]) == (75.0, 2, 4)
-    assert cell["std"] == pytest.approx(np.std([65.0, 85.0], ddof=1))
-    assert cell["difference"] == pytest.approx(75.0 - 82.16)
-    # A single split: its seeds are the samples.
-    (cell,) = cells(study, rows[:2], "test")
-    assert (cell["mean"], cell["n"]) == (65.0, 2)
-
-
-def homophilic_rows(splits, models=("bimp", "gcn")):
-    common = {"dataset": "cora", "seed": 1, "status": "done", "preset": "default"}
-    return [{**common, "model": model, "split": split, "test": 80.0 + split} for model in models for split in splits]
-
-
-def test_tests_are_shown_where_there_are_any():
-    study = STUDIES["homophilic"]
-    stems = {n: [item.stem for item in items(study, homophilic_rows(range(n)))] for n in (1, 2)}
-    assert stems == {1: ["accuracy", "details"], 2: ["accuracy", "details", "paired-cora"]}
-    assert [item.stem for item in items(study, homophilic_rows(range(2), ["gcn", "gat"]))] == ["accuracy", "details"]
-
-
-def test_notes_stand_below_tables_and_on_the_page_once():
-    study, rows = STUDIES["homophilic"], homophilic_rows(range(2))
-    (note,) = notes(study, rows)
-    assert [note in item.content.note for item in items(study, rows)] == [True, True, False]
-    meta = {"date": "2026-11-17T01:02:03Z", "dissensus": "0", "torch": "2", "cpu": "c", "commands": [], "quick": False}
-    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
-    assert html.count(note) == 1
-    assert "Made on 2026-11-17 with" in html
-
-
-def test_no_chart_of_energies_repeats_a_colour():
-    study = STUDIES["energy"]
-    for view in study.views:
-        if isinstance(view, Lines):
-            drawn = view.only or [model for model in study.models if model not in view.without]
-            assert len(drawn) <= len(MARKERS)
-            assert set(drawn) <= set(study.models)
-
-
+@pytest.mark.slow
 def test_a_plan_lists_what_is_missing(answer, call):
     study = ("homophilic", "--quick", "--datasets", "karate")
     before = answer(*study, "--plan")["studies"]["homophilic"]
@@ -248,6 +139,7 @@ def stop_after(monkeypatch):
     runs._call.resolve.cache_clear()
 
 
+@pytest.mark.slow
 def test_an_interrupt_writes_what_is_finished_and_the_same_command_goes_on(call, stop_after):
     study = ("homophilic", "--quick", "--datasets", "karate", "--splits", "1-2", "-o", "out")
     stop_after(0)
@@ -280,6 +172,7 @@ def test_an_interrupt_writes_what_is_finished_and_the_same_command_goes_on(call,
     assert (len(rows), meta["runs"], len(meta["commands"])) == (4, 4, 1)
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_all_keeps_the_studies_before(call, stop_after, monkeypatch):
     monkeypatch.setattr("dissensus.studies.STUDIES", {name: STUDIES[name] for name in ("energy", "homophilic")})
     stop_after(0)
@@ -298,6 +191,7 @@ def two_studies(monkeypatch):
     monkeypatch.setattr("dissensus.studies.STUDIES", {name: STUDIES[name] for name in ("homophilic", "energy")})
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_all_even_if_nothing_can_be_written(call, stop_after, two_studies, monkeypatch):
     def full(*_, **__):
         raise InputError("the disk is full")
@@ -313,6 +207,7 @@ def test_an_interrupt_ends_all_even_if_nothing_can_be_written(call, stop_after, 
         assert "energy" not in err
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_all_even_if_the_store_cannot_be_read(call, stop_after, two_studies, monkeypatch):
     def damaged(args):
         raise InputError("the store is damaged")
@@ -326,6 +221,7 @@ def test_an_interrupt_ends_all_even_if_the_store_cannot_be_read(call, stop_after
     assert "energy" not in err
 
 
+@pytest.mark.slow
 def test_an_interrupt_takes_nothing_from_complete_results(call, stop_after):
     readme = "<!-- results:homophilic -->\nold\n<!-- /results:homophilic -->\n"
     Path("R.md").write_text(readme)
@@ -354,6 +250,7 @@ def test_an_interrupt_takes_nothing_from_complete_results(call, stop_after):
     assert "karate" in Path("R.md").read_text()
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_cannot_be_added_to_before_any_run(call, two_studies):
     study = ("all", "--quick", "--datasets", "karate", "-o", "out")
     for name, text in (("runs.csv", ""), ("meta.json", "[]")):
@@ -374,6 +271,7 @@ def test_all_leaves_out_what_cannot_be_added_to_before_any_run(call, two_studies
     assert not Path("other.db").exists()
 
 
+@pytest.mark.slow
 def test_a_study_that_cannot_be_read_is_left_out_of_the_page(call):
     depth = ("depth", "--quick", "--datasets", "karate", "--models", "gcn", "--depths", "1", "-o", "out")
     assert call("energy", "--quick", "-o", "out")[0] == 0
@@ -387,6 +285,7 @@ def test_a_study_that_cannot_be_read_is_left_out_of_the_page(call):
     assert "Dirichlet energy over depth" not in page
 
 
+@pytest.mark.slow
 def test_results_that_do_not_mix_are_refused_before_any_run(call):
     assert call("energy", "--quick", "-o", "out")[0] == 0
     code, out, err = call("energy", "-o", "out", "--models", "gcn", "--store", "other.db")
@@ -395,6 +294,7 @@ def test_results_that_do_not_mix_are_refused_before_any_run(call):
     assert not Path("other.db").exists()
 
 
+@pytest.mark.slow
 def test_some_depths_alone(answer):
     study = ("depth", "--quick", "--datasets", "karate", "--models", "gcn", "-o", "out")
     for depths in ("1,4", "2"):
@@ -403,6 +303,7 @@ def test_some_depths_alone(answer):
     assert list(read("out/depth/tables/accuracy-karate.csv")[0])[1::5][:3] == ["1", "2", "4"]
 
 
+@pytest.mark.slow
 def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch):
     kept = {name: STUDIES[name] for name in ("large", "energy")}
     monkeypatch.setattr("dissensus.studies.STUDIES", kept)
@@ -417,6 +318,7 @@ def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch)
     assert read("out/energy/tables/last.csv")[0]["model"] == "bimp"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -452,117 +354,7 @@ def test_bad_input_is_refused_before_any_work(call, arguments, message):
     assert list(Path().iterdir()) == []
 
 
-def energy_rows(models, layers=200):
-    study = STUDIES["energy"]
-    plan = study.plan(Request(models=models, seeds=(1,)))
-    rows = []
-    for config in (config | {"layers": layers} for config in plan.configs):
-        rows += study.rows(Record("", "", "done", config, run_energy(config), None, None, 1.0, "", "", {}))
-    return rows
-
-
-def test_energy_tells_dissensus_from_consensus():
-    rows = energy_rows(("bimp", "grand-l", "grand++-l", "gcn"))
-    last = {row["model"]: row for row in rows if row["layer"] == 200}
-    assert last["bimp"]["relative_dirichlet_energy"] > 1e-3
-    assert last["bimp"]["effective_rank"] > 1.1
-    assert last["grand-l"]["dirichlet_energy"] < 1e-20
-    # Its raw energy settles while the state grows without end: only the relative one shows it.
-    first = next(row for row in rows if row["model"] == "grand++-l" and row["layer"] == 100)
-    assert last["grand++-l"]["dirichlet_energy"] == pytest.approx(first["dirichlet_energy"], rel=1e-3)
-    assert last["grand++-l"]["relative_dirichlet_energy"] < 0.5 * first["relative_dirichlet_energy"]
-    assert energy_rows(("bimp",)) == [row for row in rows if row["model"] == "bimp"]
-
-
-def test_dead_units_are_told_from_smoothing():
-    """Discrete models with the identity for weights keep their units alive; with random ones they die to exact zero."""
-    rows = energy_rows(("gcn", "gat", "sage", "gcn-group"))
-    last = {row["model"]: row for row in rows if row["layer"] == 200}
-    assert last["gcn, random weights"]["dirichlet_energy"] == last["sage, random weights"]["dirichlet_energy"] == 0.0
-    # Mean aggregation smooths; GCN's symmetric one tends to the root of the degrees, whose energy is not zero.
-    assert 0.0 < last["sage"]["dirichlet_energy"] < 1e-20
-    assert last["gat"]["dirichlet_energy"] < 1e-20
-    assert last["gcn"]["dirichlet_energy"] > 1e-3
-    assert last["gcn"]["effective_rank"] == pytest.approx(1.0, abs=1e-3)
-    # In evaluation mode, before any training, its running statistics would make it a plain GCN.
-    assert last["gcn-group"]["dirichlet_energy"] != pytest.approx(last["gcn"]["dirichlet_energy"], rel=0.1)
-
-
-def test_energies_come_from_ten_seeds_and_zero_is_drawn():
-    study = STUDIES["energy"]
-    configs = study.plan(Request(models=("bimp", "gcn"))).configs
-    assert [config["seed"] for config in configs] == 3 * list(range(1, 11))
-    assert [config.get("weights") for config in configs] == 20 * [None] + 10 * ["random"]
-    common = {"dataset": "random graph", "split": 1, "seed": 1, "status": "done", "settings": "s"}
-    measures = ("dirichlet_energy", "relative_dirichlet_energy", "effective_rank", "numerical_rank")
-    rows = [
-        {**common, "model": model, "layer": layer, **dict.fromkeys(measures, value)}
-        for model, values in {"bimp": (1.0, 0.9), "gcn": (0.5, 0.0)}.items()
-        for layer, value in zip((1, 10), values, strict=True)
-    ]
-    found = {item.stem: item.content for item in items(study, rows)}
-    assert [list(line.y) for line in found["dirichlet-energy-discrete"].series] == [[1.0, 0.9], [0.5, 1e-40]]
-    assert [list(line.y) for line in found["effective-rank-discrete"].series] == [[1.0, 0.9], [0.5, 0.0]]
-
-
-def test_a_curve_that_leaves_the_range_does_not_flatten_the_others():
-    study = STUDIES["energy"]
-    common = {"dataset": "random graph", "split": 1, "seed": 1, "status": "done", "settings": "s"}
-    measures = ("dirichlet_energy", "relative_dirichlet_energy", "effective_rank", "numerical_rank")
-    rows = [
-        {**common, "model": model, "layer": layer, **dict.fromkeys(measures, value)}
-        for model, values in {"bimp": (1.0, 0.9), "gread-fb": (2.0, float("inf")), "gcn": (0.5, 0.0)}.items()
-        for layer, value in zip((1, 10), values, strict=True)
-    ]
-    found = {item.stem: item.content for item in items(study, rows)}
-    curves = found["dirichlet-energy"]
-    assert isinstance(curves, Curves)
-    assert [(line.name, isfinite(line.y[-1])) for line in curves.series] == [("bimp", True), ("gread-fb", False)]
-    assert [line.name for line in found["dirichlet-energy-discrete"].series] == ["bimp", "gcn"]
-    table = found["last"]
-    assert isinstance(table, Table)
-    assert {row[0]: row[1] for row in table.rows if row[0] == "gread-fb"} == {"gread-fb": "not finite"}
-
-
-def test_the_bifurcation_figure_comes_from_its_rows(tmp_path):
-    study = STUDIES["bifurcation"]
-    (config,) = study.plan(Request(quick=True)).configs
-    result = run_bifurcation(config)
-    critical = result["critical"]
-    assert critical == pytest.approx(1.0 / (1.0 + 4.0 * np.cos(np.pi / 5)))
-    rows = study.rows(Record("", "", "done", config, result, None, None, 1.0, "", "", {}))
-    neutral = [row for row in rows if (row["diagram"], row["curve"]) == ("pitchfork", "neutral")]
-    assert {row["unstable"] for row in neutral if row["attention"] < 0.98 * critical} == {False}
-    assert {row["unstable"] for row in neutral if row["attention"] > 1.02 * critical} == {True}
-    last = {
-        panel: np.array([row["opinion"] for row in rows if row["panel"] == panel and row["time"] == 1000.0])
-        for panel in "abcde"
-    }
-    variance = {panel: opinions.var() for panel, opinions in last.items()}
-    # As the caption says: neutral consensus, dissensus of low variance, a fading one, dissensus of high variance.
-    assert abs(last["a"]).max() < 1e-6
-    assert 1e-3 < variance["b"] < variance["d"]
-    assert variance["c"] < 0.05 * variance["b"]
-    assert 0.01 < last["c"].mean() < 0.05
-    assert last["b"].min() > 0.1
-    assert last["d"].mean() > 0.1
-    assert last["e"] == pytest.approx(-last["b"], rel=1e-6)
-    written, _ = write_files(study, rows, tmp_path)
-    assert {path.name for path in written} >= {"bifurcation.png", "bifurcation.svg", "diagram-pitchfork.svg"}
-    assert all(path.stat().st_size > 1000 for path in written)
-    assert lattice(2).tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]]
-
-
-def test_a_study_whose_every_run_failed_still_has_a_page():
-    study = STUDIES["bifurcation"]
-    (config,) = study.plan(Request(quick=True)).configs
-    rows = study.rows(Record("", "", "failed", config, None, "it broke", None, 1.0, "", "", {}))
-    meta = {"date": "d", "dissensus": "0", "torch": "2", "cpu": "c", "commands": ["x"], "quick": False}
-    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
-    assert "it broke" in html
-    assert "Failed runs" in notes(study, rows)[0]
-
-
+@pytest.mark.slow
 def test_the_readme_is_updated_between_its_markers(call):
     readme = Path("README.md")
     begin, end = "<!-- results:homophilic -->", "<!-- /results:homophilic -->"
@@ -584,42 +376,7 @@ def test_the_readme_is_updated_between_its_markers(call):
     assert readme.read_text() == before
 
 
-def test_markers():
-    text, found = update_readme("no markers", {"depth": "x"})
-    assert (text, found) == ("no markers", [])
-    with pytest.raises(InputError, match="/results:depth"):
-        update_readme("<!-- results:depth --> and no end", {"depth": "x"})
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_readme_and_committed_results_agree(name):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marked = f"<!-- results:{name} -->" in text
-    if not marked or not (ROOT / "results" / name / "runs.csv").is_file():
-        pytest.skip("no committed results of this study, or no markers in the README")
-    rows, meta = read_results(ROOT / "results", STUDIES[name])
-    assert not meta["quick"]
-    assert update_readme(text, {name: markdown(STUDIES[name], rows, "results")})[0] == text
-
-
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "results").glob("*/meta.json")))
-def test_every_committed_run_has_its_configuration(name):
-    """By the hash of its settings, which is the configuration's own."""
-    rows, meta = read_results(ROOT / "results", STUDIES[name])
-    assert {row["settings"] for row in rows} == set(meta["settings"])
-    for config in meta["settings"].values():
-        if "train" in config:
-            assert meta["settings"][settings_key(config)] == config
-
-
-def test_studies_can_be_made_by_others():
-    """A study is plain data: another model list is one call away, and nothing of the first changes."""
-    other = replace(STUDIES["homophilic"], name="mine", models=("mlp", "sgc"), datasets=("karate",))
-    plan = other.plan(Request(splits=(1,)))
-    assert [config["model"]["name"] for config in plan.configs] == ["mlp", "sgc"]
-    assert other.printed.get({"model": "bimp", "dataset": "cora"}) is None
-
-
+@pytest.mark.slow
 def test_a_notebook_call_writes_nothing_and_has_tables_figures_and_rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = []
@@ -635,6 +392,7 @@ def test_a_notebook_call_writes_nothing_and_has_tables_figures_and_rows(tmp_path
         reproduce("dpeth")
 
 
+@pytest.mark.slow
 def test_studies_are_written_without_matplotlib_and_say_how_to_get_figures(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = call("energy", "--quick", "-o", "out")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from dissensus.train import read_preset, resolve
-from dissensus.train.presets import ROOT, read_settings
+from dissensus.errors import InputError
+from dissensus.train import preset_names, read_preset, resolve
+from dissensus.train.presets import ROOT, read_settings, write_settings
 
 DATASETS = (
     "cora",
@@ -116,3 +117,55 @@ def test_every_preset_makes_a_model():
         for entry in read_settings(file):
             for model in entry["models"]:
                 resolve(dataset, model, preset=str(file)).check()
+
+
+def test_a_preset_is_not_changed_by_what_is_put_over_it():
+    before = read_preset("paper", "cora", "bimp")
+    resolve("cora", preset="paper", flags={"model.heads": 8})
+    assert read_preset("paper", "cora", "bimp") == before
+
+
+def test_presets_that_do_not_exist_say_which_do(tmp_path):
+    assert preset_names()[:2] == ["default", "none"]
+    assert {"paper", "tuned"} <= set(preset_names())
+    with pytest.raises(InputError, match="did you mean 'paper'"):
+        resolve("cora", preset="papre")
+    with pytest.raises(InputError, match=r"no settings for karate, only for: .*cora"):
+        resolve("karate", preset="paper")
+    with pytest.raises(InputError, match="no settings for the model gcn on texas, only for: bimp"):
+        resolve("texas", "gcn", preset="paper")
+    assert read_preset("default", "karate", "gcn") == {}
+    with pytest.raises(InputError, match="cannot be read"):
+        resolve("karate", preset=str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lr = 1", "list of tables"),
+        ("[[settings]]\n[settings.model]\nheads = 1", "needs models"),
+        ('[[settings]]\nmodels = "bimp"', "needs models"),
+        ('[[settings]]\nmodels = ["bimp"]\n[[settings]]\nmodels = ["bimp"]', "two"),
+        ('[[settings]]\nmodels = ["bimp"]\nmodell = 3', "unknown key"),
+    ],
+)
+def test_wrong_preset_files_are_refused(tmp_path, text, message):
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        resolve("karate", preset=str(path))
+
+
+def test_a_written_preset_is_read_again(tmp_path):
+    path = tmp_path / "mine" / "karate.toml"
+    first = {"model": {"heads": 2, "attention": 'a "b"\n\\é', "adaptive": True}, "train": {"lr": 1e-05}}
+    write_settings(path, ["bimp", "bimp-aa"], "one", first)
+    write_settings(path, ["gcn"], "two", {"train": {"epochs": 3}})
+    write_settings(path, ["bimp"], "three", first | {"train": {"lr": 0.25}})
+    assert [(entry["models"], entry["note"]) for entry in read_settings(path)] == [
+        (["bimp-aa"], "one"),
+        (["gcn"], "two"),
+        (["bimp"], "three"),
+    ]
+    assert read_preset(str(path), "karate", "bimp") == first | {"train": {"lr": 0.25}}
+    assert resolve("karate", "gcn", preset=str(path)).train.epochs == 3

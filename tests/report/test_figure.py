@@ -1,0 +1,74 @@
+import builtins
+from math import nan
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from dissensus.errors import MissingExtraError
+from dissensus.report import Curves, Series
+from dissensus.report._figure import _look, draw
+
+DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128]
+DEPTH = Curves(
+    [
+        Series("bimp", DEPTHS, [80.0 + d / 50 for d in DEPTHS], [79.0] * 8, [84.0] * 8),
+        Series("gcn", DEPTHS, [81.0, 80, 60, nan, 40, 30, 20, 14], dashed=True),
+    ],
+    x_label="steps",
+    y_label="accuracy",
+    title="Depth",
+    x_log=True,
+)
+
+
+def test_series_of_one_name_share_a_look():
+    curves = Curves([Series("a", [0, 1], [0, 1]), Series("b", [0], [2]), Series("a", [2, 3], [1, 0])])
+    assert curves.names == ["a", "b"]
+    assert len({(look["color"], look["marker"]) for look in (_look(i, False) for i in range(64))}) == 64
+
+
+@pytest.mark.slow
+def test_save_writes_equal_files_for_equal_data(tmp_path):
+    first, second = DEPTH.save(tmp_path / "new" / "T=0.5"), DEPTH.save(tmp_path / "again")
+    assert [path.name for path in first] == ["T=0.5.png", "T=0.5.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    header = first[0].read_bytes()[:24]
+    assert header.startswith(b"\x89PNG")
+    assert int.from_bytes(header[16:20], "big") == round(5.6 * 300)
+    ElementTree.parse(first[1])
+
+
+def test_save_draws_the_whole_range_of_floats(tmp_path):
+    ys = [10.0**-k for k in range(0, 324, 18)]
+    png, _ = Curves([Series("$a$_b", range(len(ys)), ys)], y_log=True, title="$\\bad{").save(tmp_path / "deep")
+    assert png.stat().st_size > 0
+
+
+def test_save_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtraError, match=r"dissensus\[plot\]"):
+        DEPTH.save(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (DEPTHS, {"1", "2", "4", "8", "16", "32", "64", "128"}),
+        ((1e-12, 1), {"10⁻¹²", "1"}),
+        ((3, 60), {"5", "10", "20", "50"}),
+    ],
+)
+def test_log_ticks(values, expected):
+    figure = Figure()
+    draw(Curves([Series("a", values, range(len(values)))], x_log=True), figure)
+    figure.draw_without_rendering()
+    assert expected <= {label.get_text() for label in figure.axes[0].get_xticklabels()}

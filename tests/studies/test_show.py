@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissensus.errors import InputError
+from dissensus.report import Page
+from dissensus.runs import Record
+from dissensus.studies import STUDIES
+from dissensus.studies._results import read_results
+from dissensus.studies._show import add_section, cells, items, markdown, notes, update_readme
+from dissensus.studies._study import Request, settings_key
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_seeds_are_averaged_within_their_split():
+    study = STUDIES["heterophilic"]
+    scores = {(0, 1): 60.0, (0, 2): 70.0, (1, 1): 80.0, (1, 2): 90.0}
+    rows = [
+        {"dataset": "texas", "model": "bimp", "split": split, "seed": seed, "status": "done", "test": score}
+        for (split, seed), score in scores.items()
+    ]
+    (cell,) = cells(study, rows, "test")
+    assert (cell["mean"], cell["n"], cell["runs"]) == (75.0, 2, 4)
+    assert cell["std"] == pytest.approx(np.std([65.0, 85.0], ddof=1))
+    assert cell["difference"] == pytest.approx(75.0 - 82.16)
+    # A single split: its seeds are the samples.
+    (cell,) = cells(study, rows[:2], "test")
+    assert (cell["mean"], cell["n"]) == (65.0, 2)
+
+
+def homophilic_rows(splits, models=("bimp", "gcn")):
+    common = {"dataset": "cora", "seed": 1, "status": "done", "preset": "default"}
+    return [{**common, "model": model, "split": split, "test": 80.0 + split} for model in models for split in splits]
+
+
+@pytest.mark.slow
+def test_tests_are_shown_where_there_are_any():
+    study = STUDIES["homophilic"]
+    stems = {n: [item.stem for item in items(study, homophilic_rows(range(n)))] for n in (1, 2)}
+    assert stems == {1: ["accuracy", "details"], 2: ["accuracy", "details", "paired-cora"]}
+    assert [item.stem for item in items(study, homophilic_rows(range(2), ["gcn", "gat"]))] == ["accuracy", "details"]
+
+
+@pytest.mark.slow
+def test_notes_stand_below_tables_and_on_the_page_once():
+    study, rows = STUDIES["homophilic"], homophilic_rows(range(2))
+    (note,) = notes(study, rows)
+    assert [note in item.content.note for item in items(study, rows)] == [True, True, False]
+    meta = {"date": "2026-11-17T01:02:03Z", "dissensus": "0", "torch": "2", "cpu": "c", "commands": [], "quick": False}
+    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
+    assert html.count(note) == 1
+    assert "Made on 2026-11-17 with" in html
+
+
+@pytest.mark.slow
+def test_a_study_whose_every_run_failed_still_has_a_page():
+    study = STUDIES["bifurcation"]
+    (config,) = study.plan(Request(quick=True)).configs
+    rows = study.rows(Record("", "", "failed", config, None, "it broke", None, 1.0, "", "", {}))
+    meta = {"date": "d", "dissensus": "0", "torch": "2", "cpu": "c", "commands": ["x"], "quick": False}
+    html = add_section(Page("p", facts={"a": "b"}), study, rows, meta).html()
+    assert "it broke" in html
+    assert "Failed runs" in notes(study, rows)[0]
+
+
+@pytest.mark.slow
+def test_markers():
+    text, found = update_readme("no markers", {"depth": "x"})
+    assert (text, found) == ("no markers", [])
+    with pytest.raises(InputError, match="/results:depth"):
+        update_readme("<!-- results:depth --> and no end", {"depth": "x"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_readme_and_committed_results_agree(name):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    marked = f"<!-- results:{name} -->" in text
+    if not marked or not (ROOT / "results" / name / "runs.csv").is_file():
+        pytest.skip("no committed results of this study, or no markers in the README")
+    rows, meta = read_results(ROOT / "results", STUDIES[name])
+    assert not meta["quick"]
+    assert update_readme(text, {name: markdown(STUDIES[name], rows, "results")})[0] == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "results").glob("*/meta.json")))
+def test_every_committed_run_has_its_configuration(name):
+    """By the hash of its settings, which is the configuration's own."""
+    rows, meta = read_results(ROOT / "results", STUDIES[name])
+    assert {row["settings"] for row in rows} == set(meta["settings"])
+    for config in meta["settings"].values():
+        if "train" in config:
+            assert meta["settings"][settings_key(config)] == config

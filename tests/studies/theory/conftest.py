@@ -1,0 +1,11 @@
+"""A graph of ten agents and three options."""
+
+import pytest
+
+from dissensus.studies import theory
+from dissensus.studies.theory import Setting
+
+
+@pytest.fixture(scope="module")
+def medium() -> Setting:
+    return theory.settings(10, 3)[1]
