@@ -9,7 +9,7 @@ from dissensus.data import names
 from dissensus.errors import InputError
 from dissensus.studies import STUDIES
 from dissensus.studies._study import Request
-from study_rows import record, rows_of
+from study_rows import planned_rows, record, rows_of
 
 
 @pytest.mark.parametrize(
@@ -156,3 +156,29 @@ def test_studies_can_be_made_by_others():
     plan = other.plan(Request(splits=(1,)))
     assert [config["model"]["name"] for config in plan.configs] == ["mlp", "sgc"]
     assert other.printed.get({"model": "bimp", "dataset": "cora"}) is None
+
+
+DEPTHS = {"missing-depth", "missing-share", "long-range", "minesweeper", "cost", "ablation-gcn"}
+TASKS = DEPTHS | {"missing", "missing-ablation", "labels", "ring-transfer"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_every_cell_is_one_setting(name):
+    study, found = STUDIES[name], {}
+    for row in planned_rows(name, splits=(1,), seeds=(1,)):
+        found.setdefault(tuple(row[column] for column in study.dimensions), set()).add(row["settings"])
+    assert len(found) > 1
+    assert all(None not in cell and len(settings) == 1 for cell, settings in found.items())
+
+
+def test_the_axes_are_what_changes():
+    shares = {(row["missing"], row["depth"]) for row in planned_rows("missing-share", models=("bimp",))}
+    assert shares == {(share, depth) for share in (0.0, 0.5, 0.9, 0.99, 1.0) for depth in (2, 8, 32)}
+    assert {row["labels"] for row in planned_rows("labels", models=("gcn",))} == {1, 2, 5, 10, 20}
+    configs = STUDIES["ring-transfer"].plan(Request(models=("bimp", "gcn"))).configs
+    assert {(c["data"]["distance"], c["model"].get("time", c["model"].get("num_layers"))) for c in configs} == {
+        (distance, 2 * distance) for distance in (2, 5, 10, 20, 40)
+    }
+    for name in DEPTHS:
+        assert "depths" in STUDIES[name].takes
