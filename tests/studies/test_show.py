@@ -95,3 +95,16 @@ def test_every_committed_run_has_its_configuration(name):
     for config in meta["settings"].values():
         if "train" in config:
             assert meta["settings"][settings_key(config)] == config
+
+
+def test_tables_name_a_model_of_a_file_without_its_folder():
+    study = STUDIES["homophilic"]
+    row = {"dataset": "cora", "split": 1, "seed": 1, "status": "done", "test": 80.0, "val": 80.0}
+
+    def shown(*names):
+        (table,) = (item.content for item in items(study, [{**row, "model": name} for name in names])
+                    if item.stem == "details")
+        return {line[1] for line in table.rows}
+
+    assert shown("/a/mine.py:Net", "gcn") == {"mine.py:Net", "gcn"}
+    assert shown("/a/mine.py:Net", "/b/mine.py:Net") == {"/a/mine.py:Net", "/b/mine.py:Net"}

@@ -1,6 +1,7 @@
 """Studies: printed values, planned runs, rows, merging and estimates, without training anything."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -182,3 +183,19 @@ def test_the_axes_are_what_changes():
     }
     for name in DEPTHS:
         assert "depths" in STUDIES[name].takes
+
+
+@pytest.mark.parametrize("study", ["homophilic", "depth", "energy", "memory", "cost"])
+def test_an_edited_file_of_a_model_is_run_again(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    file.write_text((Path(__file__).parents[2] / "examples" / "my_model.py").read_text())
+
+    def keys(name):
+        return {runs.key(config) for config in STUDIES[study].plan(Request(models=(name,), quick=True)).configs}
+
+    before = keys("mine.py:MyNet")
+    assert keys(f"{file}:MyNet") == before
+    file.write_text(file.read_text() + "# edited\n")
+    assert not before & keys("mine.py:MyNet")
+    assert keys("gcn") == keys("gcn")

@@ -9,9 +9,12 @@ from dissensus.runs import Record, key
 from dissensus.studies._printed import printed
 from dissensus.studies._study import Config, Request, Row, Study, StudyRuns
 from dissensus.studies._views import Lines, Means
+from dissensus.train import ModelConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from dissensus.nn import ModelInfo
 
 _MEASURES = {
     "dirichlet_energy": ("Dirichlet energy", True),
@@ -38,8 +41,8 @@ def run_energy(config: Config) -> dict[str, Any]:
     module that is not of this package keeps its own weights, and its layers are read by :func:`measure.watch`.
 
     Args:
-        config: ``model, seed, nodes, channels, edge_share, layers``; ``weights = "random"`` keeps a discrete model's
-            own random weights.
+        config: ``model, seed, nodes, channels, edge_share, layers``; ``fingerprint``, the hash of the file of a model
+            from a file; ``weights = "random"`` keeps a discrete model's own random weights.
     """
     import torch
 
@@ -48,18 +51,15 @@ def run_energy(config: Config) -> dict[str, Any]:
     x, edge_index = _graph(config)
     layers = _layers(config["layers"])
     channels = config["channels"]
-    info = nn.info(config["model"])
+    info = ModelConfig(config["model"], fingerprint=config.get("fingerprint")).info()
     if not issubclass(info.cls, nn.Model):
         states = _states_of_module(config, info, x, edge_index)
         return _measured(layers, [states[layer - 1] for layer in layers], edge_index)
-    # The last layer of a discrete model gives the scores, so there is one more than hidden ones.
-    options: dict[str, Any] = {"num_layers": config["layers"] + 1, "dropout": 0.0, "input_dropout": 0.0}
     continuous = info.continuous
     if continuous:
-        options = {"time": float(config["layers"]), "method": "euler", "step_size": 1.0}
-    if config["model"] == "gat":
-        # Two channels cannot be shared among its usual eight heads.
-        options |= {"heads": 1, "attention_dropout": 0.0}
+        options: dict[str, Any] = {"time": float(config["layers"]), "method": "euler", "step_size": 1.0}
+    else:  # the last layer gives the scores
+        options = _plain_layers(info, config["layers"] + 1)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(config["seed"])
         sizes = {"in_channels": channels, "hidden_channels": channels, "out_channels": channels}
@@ -80,7 +80,7 @@ def _measured(layers: list[int], states: Any, edge_index: "Tensor") -> dict[str,
     return {"layers": layers, **{name: [entry[name] for entry in found] for name in _MEASURES}}
 
 
-def _states_of_module(config: Config, info: Any, x: "Tensor", edge_index: "Tensor") -> "tuple[Tensor, ...]":
+def _states_of_module(config: Config, info: "ModelInfo", x: "Tensor", edge_index: "Tensor") -> "tuple[Tensor, ...]":
     """The states after each of ``config["layers"]`` layers of a module with its own random weights, without dropout."""
     import torch
     from torch_geometric.data import Data
@@ -88,7 +88,7 @@ def _states_of_module(config: Config, info: Any, x: "Tensor", edge_index: "Tenso
     from dissensus import measure
 
     channels = config["channels"]
-    options = info.at_depth(config["layers"]) | ({"dropout": 0.0} if "dropout" in info.known_options else {})
+    options = _plain_layers(info, config["layers"])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config["seed"])
         model = info.create(channels, channels, channels, **options).double()
@@ -99,6 +99,12 @@ def _states_of_module(config: Config, info: Any, x: "Tensor", edge_index: "Tenso
             "of its MessagePassing layers"
         )
     return states
+
+
+def _plain_layers(info: "ModelInfo", depth: int) -> dict[str, Any]:
+    """Options for layers without dropout, and with one attention head, because more do not fit into two channels."""
+    dropout = {name: 0.0 for name in info.known_options if name.endswith("dropout")}
+    return info.at_depth(depth) | dropout | ({"heads": 1} if "heads" in info.known_options else {})
 
 
 def _keep_alive(model: Any) -> None:
@@ -150,7 +156,7 @@ class Energy(Study):
         common = {**_COMMON, "layers": 100} if request.quick else _COMMON
         seeds = request.seeds or ((1,) if request.quick else tuple(range(1, 11)))
         # A discrete model a second time, with its random weights.
-        kinds = [{"model": model} for model in models if model not in RANDOM]
+        kinds: list[Config] = [_pinned(model) for model in models if model not in RANDOM]
         kinds += [{"model": model, "weights": "random"} for model in models if model in DISCRETE and not request.quick]
         return StudyRuns([{**common, **kind, "seed": seed} for kind in kinds for seed in seeds])
 
@@ -170,6 +176,12 @@ class Energy(Study):
 
     def order(self, column: str) -> tuple[str, ...]:
         return self.models if column == "model" else ()
+
+
+def _pinned(model: str) -> Config:
+    """The name of a model. One from a file also has the file's hash, so that it is run again when the file changes."""
+    found = ModelConfig(model).pinned()
+    return {"model": found.name} | ({} if found.fingerprint is None else {"fingerprint": found.fingerprint})
 
 
 def _charts(name: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> list[Lines]:

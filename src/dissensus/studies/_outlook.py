@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -41,7 +42,8 @@ class Outlook:
     def table(self) -> Table:
         """One row for each group, and their sums."""
         rows: list[list[Any]] = [
-            [" ".join(g.group), g.done, g.failed, g.missing, _duration(g.seconds)] for g in self.groups
+            [" ".join(Path(name).name for name in g.group), g.done, g.failed, g.missing, _duration(g.seconds)]
+            for g in self.groups
         ]
         total: list[Any] = [
             "all",

@@ -381,7 +381,7 @@ class _Run:
 
 def _line(study: Study, record: Record) -> str:
     row = study.rows(record)[-1]
-    names = [str(row[name]) for name in study.dimensions if row.get(name) is not None]
+    names = [Path(str(row[name])).name for name in study.dimensions if row.get(name) is not None]
     result = f"failed, {record.error}" if record.result is None else "done"
     if record.result is not None and row.get("test") is not None:
         result = f"test {row['test']:.2f} validation {row['val']:.2f} epoch {row['epoch']}"

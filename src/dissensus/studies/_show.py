@@ -1,5 +1,6 @@
 """Studies as tables, charts, a page and a part of the README, from nothing but their rows."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
@@ -34,7 +35,7 @@ class Item:
 
 def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
     """Every table and chart of a study that has something to show; ``noted`` puts the study's notes below tables."""
-    found = []
+    found, rows = [], _with_short_names(rows)
     for view in study.views:
         for facet, part in _facets(study, view, rows):
             content = _content(study, view, part, facet)
@@ -43,6 +44,16 @@ def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
             if content is not None:
                 found.append(Item(f"{view.name}-{_slug(facet)}" if facet else view.name, content, view))
     return found
+
+
+def _with_short_names(rows: Rows) -> list[Row]:
+    """The rows with models from files named without their folders, unless two of them would get the same name."""
+    names = {str(row["model"]) for row in rows if row.get("model")}
+    short = {name: Path(name).name for name in names}
+    taken = Counter(short.values())
+    return [
+        {**row, "model": short[row["model"]]} if taken[short.get(row.get("model"), "")] == 1 else row for row in rows
+    ]
 
 
 def write_files(study: Study, rows: Rows, folder: Path) -> tuple[list[Path], str]:

@@ -175,7 +175,8 @@ class Training(Study):
             if request.quick:
                 flags |= {"train.epochs": QUICK_EPOCHS}
             name = self.stand_in.get(dataset, dataset) if request.synthetic else dataset
-            base = resolve(name, model, preset="none", flags=flags).as_dict()
+            # Pinned, so that the runs of a model from a file are done again when the file has changed.
+            base = resolve(name, model, preset="none", flags=flags).pinned().as_dict()
             splits, seeds = protocol(name, request)
             configs = [self.wrap(config) for config in grid(base, {"data.split": splits, "train.seed": seeds})]
             plan.presets[settings_key(base)] = preset

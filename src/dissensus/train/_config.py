@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
@@ -15,6 +15,7 @@ from dissensus.runtime import memoized
 
 if TYPE_CHECKING:
     from dissensus.data import Dataset
+    from dissensus.nn import ModelInfo
 
 OPTIMIZERS = ("adam", "adamax", "rmsprop")
 DTYPES = ("float32", "float64")
@@ -172,18 +173,27 @@ class ModelConfig(_Section):
             return None
         return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
-    def create(self, in_channels: int, out_channels: int, num_nodes: int) -> Any:
-        """The model, a ``torch.nn.Module``, for a graph of these sizes."""
+    def pinned(self) -> Self:
+        """The same model; one from a file gets the absolute path and the hash of the file."""
+        found = self.file_hash()
+        return self if found is None else replace(self, name=located(self.name), fingerprint=found)
+
+    def info(self) -> "ModelInfo":
+        """The registered model of this name. Raises an error if its file has changed since it was pinned."""
         from dissensus import nn
 
         if self.fingerprint not in (None, found := self.file_hash()):
             raise InputError(
-                f"{self.name} has changed since this configuration was made (its fingerprint is {found}, not "
-                f"{self.fingerprint}): restore the file, or start from the file as it is"
+                f"{self.name} has changed since this configuration was created (its hash is {found}, not "
+                f"{self.fingerprint}): restore the file, or start again with the new one"
             )
-        model = nn.info(self.name)
-        options = model.complete(self.options, num_nodes=num_nodes)
-        return model.create(in_channels, self.hidden_channels, out_channels, **options)
+        return nn.info(self.name)
+
+    def create(self, in_channels: int, out_channels: int, num_nodes: int) -> Any:
+        """The model, a ``torch.nn.Module``, for a graph of these sizes."""
+        info = self.info()
+        options = info.complete(self.options, num_nodes=num_nodes)
+        return info.create(in_channels, self.hidden_channels, out_channels, **options)
 
 
 @dataclass(frozen=True)
@@ -264,13 +274,11 @@ class Config:
         Worker processes, stores and saved models know a graph or a model from a file of yours by both. Of a model, the
         hash is that of its file alone, not of what the file imports.
         """
-        values = self.as_dict()
-        if self.data.name not in names():
-            path = str(Path(self.data.name).expanduser().resolve())
-            values["data"] |= {"name": path, "fingerprint": self.data.load().fingerprint}
-        if (found := self.model.file_hash()) is not None:
-            values["model"] |= {"name": located(self.model.name), "fingerprint": found}
-        return type(self).from_dict(values)
+        data = self.data
+        if data.name not in names():
+            path = str(Path(data.name).expanduser().resolve())
+            data = replace(data, name=path, fingerprint=data.load().fingerprint)
+        return replace(self, data=data, model=self.model.pinned())
 
     def check(self) -> None:
         """Refuse what only torch and the model's class can judge: options, device, a missing partitioner."""
