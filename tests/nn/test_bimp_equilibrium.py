@@ -256,7 +256,7 @@ def test_adaptive_models_have_no_equilibrium() -> None:
 def test_no_time_to_select() -> None:
     values = {"data": {"name": "karate"}, "model": {"name": "bimp", "depth": "equilibrium"}}
     assert Config.from_dict(values).model.options == {"depth": "equilibrium"}
-    with pytest.raises(InputError, match="an equilibrium has no time to select"):
+    with pytest.raises(InputError, match="BIMP has no solver time to select"):
         Config.from_dict(values | {"train": {"select_time": True}}).check()
 
 

@@ -78,6 +78,97 @@ def test_weights_and_batch_are_passed_where_forward_takes_them():
     train.fit(Plain(), graph, FEW)  # which takes none
 
 
+class Taking(Plain):
+    """Records what it is given besides features and edges."""
+
+    def forward(self, x, edge_index, pos=None, edge_attr=None, y=None, batch_size=None):
+        self.seen = {"pos": pos, "edge_attr": edge_attr, "y": y, "batch_size": batch_size}
+        return super().forward(x, edge_index)
+
+
+class TakingAny(Plain):
+    def forward(self, x, edge_index, **kwargs):
+        self.seen = kwargs
+        return super().forward(x, edge_index)
+
+
+def with_fields():
+    graph = karate()
+    graph.pos, graph.edge_attr = torch.rand(34, 2, dtype=torch.float64), torch.rand(graph.num_edges, 3)
+    graph.edge_weight, graph.batch_size = torch.rand(graph.num_edges), 34
+    return graph
+
+
+def test_every_field_that_forward_names_is_passed_but_no_label():
+    graph, model = with_fields(), Taking()
+    train.fit(model, graph, FEW)
+    assert torch.equal(model.seen["edge_attr"], graph.edge_attr)
+    assert model.seen["pos"].dtype == torch.float32
+    assert model.seen["y"] is model.seen["batch_size"] is None
+    train.fit(model, graph, train.TrainConfig(epochs=1, clusters=2))
+    assert model.seen["edge_attr"].size(1) == 3
+
+
+def test_a_forward_with_keywords_gets_what_belongs_to_the_edges():
+    graph, model = with_fields(), TakingAny()
+    train.fit(model, graph, FEW)
+    assert model.seen.keys() == {"edge_weight", "edge_attr"}
+    train.fit(model, karate(), FEW)
+    assert model.seen == {}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # of torch.compile itself
+def test_a_compiled_module_gets_what_it_names():
+    graph, model = with_fields(), Taking()
+    result = train.fit(torch.compile(model, backend="eager"), graph, FEW)
+    assert len(result.history) == 4
+    assert torch.equal(model.seen["edge_attr"], graph.edge_attr)
+    train.fit(torch.compile(Plain(), backend="eager"), graph, FEW)  # which takes nothing else
+
+
+def test_attributes_of_edges_reach_modules_of_pyg():
+    graph = with_fields()
+    model = GAT(34, 8, 1, 4, edge_dim=3)
+    result = train.fit(model, graph, FEW)
+    right = model(graph.x, graph.edge_index, edge_attr=graph.edge_attr).argmax(1) == graph.y
+    assert result.test == pytest.approx(100 * float(right[graph.test_mask].float().mean()))
+
+
+class Flow(Plain):
+    """Explicit Euler steps of size 1/2 of heat diffusion, up to ``time``."""
+
+    has_solver_time = True
+
+    def __init__(self, report=True):
+        super().__init__()
+        self.time, self.report = 2.0, report
+
+    def forward(self, x, edge_index):
+        found = {}
+        self.scores_over_time(x, edge_index, self.time, found.__setitem__, every=True)
+        return found[self.time]
+
+    def scores_over_time(self, x, edge_index, end, callback, every=False):
+        x = self.conv.lin(x)
+        for step in range(int(2 * end)):
+            x = x + 0.5 * (self.conv.propagate(edge_index, x=x, edge_weight=None) / 5 - x)
+            if self.report or every:
+                callback((step + 1) / 2, self.linear(x))
+
+
+def test_the_time_of_any_module_can_be_selected():
+    torch.manual_seed(0)
+    graph, settings = karate(), train.TrainConfig(epochs=20, lr=0.02, select_time=True)
+    model = Flow()
+    result = train.fit(model, graph, settings)
+    assert result.time == model.time <= 6.0
+    right = model(graph.x, graph.edge_index).argmax(1) == graph.y
+    assert result.test == pytest.approx(100 * float(right[graph.test_mask].float().mean()))
+    with pytest.raises(InputError, match=r"scores_over_time does not reach the time 2: call callback"):
+        train.fit(Flow(report=False), graph, settings)
+
+
 def graphs():
     """Twelve small graphs, the target of each the mean of its first feature; three of PyG's are of each mask."""
     torch.manual_seed(0)
@@ -155,7 +246,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(model, graph, message
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"select_time": True}, "Plain has layers, not a time to select"),
+        ({"select_time": True}, "Plain has no solver time to select"),
         ({"metric": "mae"}, r"train\.metric=mae is for numbers"),
     ],
 )

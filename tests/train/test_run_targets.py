@@ -1,6 +1,7 @@
 """Numbers, graphs and plain modules through train, save and predict."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,8 +74,42 @@ def test_a_plain_module_of_a_file_is_saved_and_known_by_its_content(tmp_path):
     pinned = config.pinned()
     file.write_text(PLAIN + "\n# another\n")
     assert config.pinned().model.fingerprint != pinned.model.fingerprint
-    with pytest.raises(InputError, match="has changed since this configuration was made"):
+    with pytest.raises(InputError, match="has changed since this configuration was created"):
         train.run(pinned)
+
+
+FLOW = """
+import torch
+class Flow(torch.nn.Module):
+    has_solver_time = True
+    def __init__(self, in_channels, hidden_channels, out_channels, *, time=2.0):
+        super().__init__()
+        self.time, self.lin = time, torch.nn.Linear(in_channels, out_channels)
+    def forward(self, x, edge_index):
+        return dict(self.steps(x, self.time))[self.time]
+    def steps(self, x, end):
+        for step in range(1, int(2 * end) + 1):
+            yield step / 2, self.lin(x) * (1.0 + 0.1 * step) ** 2 - step
+    def scores_over_time(self, x, edge_index, end, callback):
+        for time, scores in self.steps(x, end):
+            callback(time, scores if time < 2 * self.time else -scores)
+"""
+
+
+def test_the_selected_time_of_a_plain_module_is_saved(tmp_path):
+    file = tmp_path / "flow.py"
+    file.write_text(FLOW)
+    flags = {"train.epochs": 3, "train.select_time": True}
+    result = train.run(train.resolve("karate", f"{file}:Flow", preset="none", flags=flags))
+    assert result.time == result.model.time
+    result.model.time = 1.5
+    result = replace(result, time=1.5)
+    train.save(result, tmp_path / "m")
+    assert train.load_saved(tmp_path / "m").model.time == 1.5
+    file.write_text(PLAIN)
+    config = train.resolve("karate", f"{file}:Net", preset="none", flags=flags)
+    with pytest.raises(InputError, match="Net has no solver time to select"):
+        config.check()
 
 
 def test_settings_of_the_data_reach_the_split_and_leave_old_configurations_alone():

@@ -102,4 +102,4 @@ def test_a_graph_without_weights_has_none(tmp_path):
     split = train._batch.WholeGraph.of(
         run(quick(tmp_path / "graph.npz", train__epochs=1)).dataset.split(1), torch.device("cpu"), torch.float64
     )
-    assert split.edge_weight is None
+    assert "edge_weight" not in split.fields

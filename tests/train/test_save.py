@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from dissensus import data, train
 from dissensus.errors import InputError
-from dissensus.train._save import prepare
+from dissensus.train._save import prepare, undirected
 from train_graphs import write_graph
 
 
@@ -28,6 +28,14 @@ def test_a_graph_is_prepared_as_in_training(graph, tmp_path, undirected, monkeyp
     monkeypatch.setattr(data, "load", lambda *given, **options: asked.append(options) or load(*given, **options))
     prepare(train.load_saved(tmp_path / "model"), graph)
     assert asked == [{"undirected": bool(undirected)}]
+
+
+def test_a_model_of_a_dataset_predicts_on_the_edges_of_its_protocol():
+    settings = {name: {"data": {"name": name}} for name in ("karate", "ogbn-arxiv", "ogbn-arxiv-nofeatures")}
+    expected = {"karate": False, "ogbn-arxiv": True, "ogbn-arxiv-nofeatures": True}
+    assert {name: undirected(train.Config.from_dict(values)) for name, values in settings.items()} == expected
+    kept = {"data": {"name": "ogbn-arxiv-nofeatures", "undirected": False}}
+    assert not undirected(train.Config.from_dict(kept))
 
 
 def test_what_is_predicted_is_what_was_trained(graph, tmp_path):

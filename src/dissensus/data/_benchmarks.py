@@ -5,10 +5,8 @@ import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -19,7 +17,7 @@ from torch_geometric.utils import to_undirected
 from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_folder
 from dissensus.data._dataset import MASKS, Dataset, from_fields
 from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits
-from dissensus.errors import InputError, missing_extra
+from dissensus.errors import InputError, MissingExtraError, missing_extra
 
 Fields = dict[str, Tensor]
 
@@ -64,11 +62,6 @@ def _hash(entry: Entry, raw: Path) -> str:
 
 
 def _process(entry: Entry, raw: Path | None) -> Fields:
-    if entry.name == "ogbn-arxiv":
-        try:
-            import ogb.nodeproppred  # noqa: F401
-        except ImportError:
-            raise missing_extra("ogb", "ogb") from None
     if raw is None and not entry.downloadable:
         raise InputError(f"{entry.name} can no longer be downloaded. {_cure(entry)}")
     try:
@@ -81,13 +74,9 @@ def _process(entry: Entry, raw: Path | None) -> Fields:
         if raw is not None:
             _link(entry, raw, Path(root))
         try:
-            if entry.name == "ogbn-arxiv":
-                return _open_ogb(root)
-            if entry.name == "ogbn-arxiv-nofeatures":
-                return _open_arxiv_without_features(Path(root) / entry.folder)
-            if len(entry.files) == 1 and entry.development is None:
-                return _open_heterophilous(entry, Path(root))
-            return _open_pyg(entry, Path(root))
+            return _READERS.get(entry.reader[0], _open_pyg)(entry, Path(root))
+        except MissingExtraError:
+            raise
         # Networks and damaged files fail in many ways, and OGB calls exit().
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
@@ -119,34 +108,22 @@ def _link(entry: Entry, raw: Path, root: Path) -> None:
 def _open_pyg(entry: Entry, root: Path) -> Fields:
     from torch_geometric import datasets
 
-    openers: dict[str, Callable[[], Any]] = {
-        "cora": lambda: datasets.Planetoid(str(root), "Cora"),
-        "citeseer": lambda: datasets.Planetoid(str(root), "CiteSeer"),
-        "pubmed": lambda: datasets.Planetoid(str(root), "PubMed"),
-        "coauthor-cs": lambda: datasets.Coauthor(str(root), "CS"),
-        "computers": lambda: datasets.Amazon(str(root), "Computers"),
-        "photo": lambda: datasets.Amazon(str(root), "Photo"),
-        "texas": lambda: datasets.WebKB(str(root), "Texas"),
-        "wisconsin": lambda: datasets.WebKB(str(root), "Wisconsin"),
-        "cornell": lambda: datasets.WebKB(str(root), "Cornell"),
-        "cornell-geomgcn2020": lambda: datasets.WebKB(str(root / "_alt" / "cornell_geomgcn_2020"), "Cornell"),
-        "chameleon": lambda: datasets.WikipediaNetwork(str(root), "chameleon"),
-        "squirrel": lambda: datasets.WikipediaNetwork(str(root), "squirrel"),
-        "actor": lambda: datasets.Actor(str(root / "Actor")),
-    }
-    graph = openers[entry.name]()[0]
+    kind, folder, *arguments = entry.reader
+    graph = getattr(datasets, kind)(str(root / folder), *arguments)[0]
     keys = ("x", "edge_index", "y") if entry.development is not None else ("x", "edge_index", "y", *MASKS)
     return {key: graph[key] for key in keys}
 
 
-def _open_ogb(root: str) -> Fields:
-    from ogb.nodeproppred import NodePropPredDataset
-
-    folder = Path(root) / "ogbn_arxiv"
+def _open_ogb(entry: Entry, root: Path) -> Fields:
+    try:
+        from ogb.nodeproppred import NodePropPredDataset
+    except ImportError:
+        raise missing_extra("ogb", "ogb") from None
+    folder = root / entry.folder
     if folder.is_dir():
         (folder / "processed").mkdir()
     with redirect_stdout(sys.stderr):
-        source = NodePropPredDataset("ogbn-arxiv", root=root)
+        source = NodePropPredDataset(entry.reader[1], root=str(root))
         graph, labels = source[0]
         split = source.get_idx_split()
     fields = {
@@ -179,8 +156,9 @@ def _open_heterophilous(entry: Entry, root: Path) -> Fields:
     return fields
 
 
-def _open_arxiv_without_features(folder: Path) -> Fields:
+def _open_ogb_degrees(entry: Entry, root: Path) -> Fields:
     """The real graph, labels and split. Features are a constant and the standardised logarithms of both degrees."""
+    folder = root / entry.folder
     edge_index = torch.from_numpy(_read_csv(folder / "raw" / "edge.csv.gz").T.copy())
     y = torch.from_numpy(_read_csv(folder / "raw" / "node-label.csv.gz").reshape(-1))
     degrees = torch.stack([torch.bincount(end, minlength=len(y)).float().log1p() for end in edge_index], dim=1)
@@ -190,6 +168,10 @@ def _open_arxiv_without_features(folder: Path) -> Fields:
         fields[key] = torch.zeros(len(y), 1, dtype=torch.bool)
         fields[key][torch.from_numpy(_read_csv(folder / "split" / "time" / f"{part}.csv.gz").reshape(-1))] = True
     return fields
+
+
+# Readers by name; any other name is a class of ``torch_geometric.datasets``.
+_READERS = {"ogb": _open_ogb, "ogb degrees": _open_ogb_degrees, "heterophilous": _open_heterophilous}
 
 
 def _read_csv(path: Path) -> np.ndarray:

@@ -16,7 +16,9 @@ class Entry:
     ``folder`` and ``files`` locate the raw files below ``DISSENSUS_DATA``; both are empty for embedded and generated
     datasets. ``fixed_splits`` is the number of splits that come with the dataset, or 0 if splits are random.
     ``development`` is the size of the development set of the random split protocol. ``metric`` is the metric of the
-    dataset's protocol. ``undirected`` tells whether the protocol adds the reverse of every edge.
+    dataset's protocol. ``undirected`` tells whether the protocol adds the reverse of every edge. ``reader`` names what
+    reads the raw files: a class of ``torch_geometric.datasets``, with its root folder and its further arguments, or
+    ``"ogb"``, ``"ogb degrees"`` or ``"heterophilous"``.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Entry:
     downloadable: bool = True
     metric: str = "accuracy"
     undirected: bool = False
+    reader: tuple[str, ...] = ()
 
     @property
     def built_in(self) -> bool:
@@ -59,11 +62,20 @@ def _planetoid(folder: str, nodes: int, edges: int, features: int, classes: int,
         folder=f"{folder}/raw",
         files=tuple(f"ind.{name}.{part}" for part in parts),
         development=1500,
+        reader=("Planetoid", "", folder),
     )
 
 
 def _geom_gcn(
-    name: str, path: str, nodes: int, edges: int, features: int, classes: int, homophily: float, about: str
+    name: str,
+    path: str,
+    nodes: int,
+    edges: int,
+    features: int,
+    classes: int,
+    homophily: float,
+    about: str,
+    *reader: str,
 ) -> Entry:
     folder, _, prefix = path.rpartition("/")
     return Entry(
@@ -76,6 +88,7 @@ def _geom_gcn(
             "out1_graph_edges.txt",
             *(f"{prefix}_split_0.6_0.2_{i}.npz" for i in range(10)),
         ),
+        reader=reader,
     )
 
 
@@ -89,6 +102,7 @@ def _heterophilous(
         folder=f"{stem}/raw",
         files=(f"{stem}.npz",),
         fixed_splits=10,
+        reader=("heterophilous",),
         metric="roc_auc" if classes == 2 else "accuracy",
     )
 
@@ -113,33 +127,49 @@ _ENTRIES = (
         folder="CS/raw",
         files=("ms_academic_cs.npz",),
         development=5000,
+        reader=("Coauthor", "", "CS"),
     ),
     Entry(
         *("computers", 13752, 245861, 767, 10, 0.777216, "MIT", _GOODS),
         folder="Computers/raw",
         files=("amazon_electronics_computers.npz",),
         development=1500,
+        reader=("Amazon", "", "Computers"),
     ),
     Entry(
         *("photo", 7650, 119081, 745, 8, 0.827244, "MIT", _GOODS),
         folder="Photo/raw",
         files=("amazon_electronics_photo.npz",),
         development=1500,
+        reader=("Amazon", "", "Photo"),
     ),
-    _geom_gcn("texas", "texas/raw/texas", 183, 325, 1703, 5, 0.107692, _WEBKB),
-    _geom_gcn("wisconsin", "wisconsin/raw/wisconsin", 251, 515, 1703, 5, 0.196117, _WEBKB),
-    _geom_gcn("cornell", "cornell/raw/cornell", 183, 298, 1703, 5, 0.130872, f"{_WEBKB}, as corrected"),
+    _geom_gcn("texas", "texas/raw/texas", 183, 325, 1703, 5, 0.107692, _WEBKB, "WebKB", "", "texas"),
+    _geom_gcn("wisconsin", "wisconsin/raw/wisconsin", 251, 515, 1703, 5, 0.196117, _WEBKB, "WebKB", "", "wisconsin"),
+    _geom_gcn(
+        *("cornell", "cornell/raw/cornell", 183, 298, 1703, 5, 0.130872, f"{_WEBKB}, as corrected"),
+        *("WebKB", "", "cornell"),
+    ),
     # Only the corrected files can still be downloaded, so the user must provide these.
     replace(
         _geom_gcn(
             *("cornell-geomgcn2020", "_alt/cornell_geomgcn_2020/cornell/raw/cornell", 183, 298, 1703, 5, 0.305369),
             "Cornell's links with Texas's words and labels, as papers used it",
+            *("WebKB", "_alt/cornell_geomgcn_2020", "cornell"),
         ),
         downloadable=False,
     ),
-    _geom_gcn("chameleon", "chameleon/geom_gcn/raw/chameleon", 2277, 36101, 2325, 5, 0.235007, _WIKI),
-    _geom_gcn("squirrel", "squirrel/geom_gcn/raw/squirrel", 5201, 217073, 2089, 5, 0.223943, _WIKI),
-    _geom_gcn("actor", "Actor/raw/film", 7600, 30019, 932, 5, 0.218761, "actors on one Wikipedia page; keywords"),
+    _geom_gcn(
+        *("chameleon", "chameleon/geom_gcn/raw/chameleon", 2277, 36101, 2325, 5, 0.235007, _WIKI),
+        *("WikipediaNetwork", "", "chameleon"),
+    ),
+    _geom_gcn(
+        *("squirrel", "squirrel/geom_gcn/raw/squirrel", 5201, 217073, 2089, 5, 0.223943, _WIKI),
+        *("WikipediaNetwork", "", "squirrel"),
+    ),
+    _geom_gcn(
+        *("actor", "Actor/raw/film", 7600, 30019, 932, 5, 0.218761, "actors on one Wikipedia page; keywords"),
+        *("Actor", "Actor"),
+    ),
     _heterophilous("minesweeper", 10_000, 39_402, 7, 2, 0.682783, "mines on a grid; counts around half of the cells"),
     _heterophilous("squirrel-filtered", 2223, 46_998, 2089, 5, 0.207179, "squirrel without repeated pages; nouns"),
     Entry(
@@ -154,6 +184,7 @@ _ENTRIES = (
             *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
         ),
         undirected=True,
+        reader=("ogb", "ogbn-arxiv"),
     ),
     Entry(
         *("ogbn-arxiv-nofeatures", 169_343, 1_166_243, 3, 40, 0.655083, "ODC-BY"),
@@ -167,6 +198,7 @@ _ENTRIES = (
         ),
         downloadable=False,
         undirected=True,
+        reader=("ogb degrees",),
     ),
     Entry(
         *("arxiv-synthetic", 169_343, 1_166_243, 128, 40, 0.65, "generated"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -278,6 +278,22 @@ class ContinuousModel(Model):
             return torch.stack([self.read(start)] * len(times))
         solution = self.integrate(x, edge_index, edge_weight, batch, time=end, save_at=times)
         return torch.stack([self.read(state) for state in solution.saved])
+
+    def scores_over_time(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Tensor,
+        end: float,
+        callback: Callable[[float, Tensor], None],
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> None:
+        """Call ``callback(t, scores)`` after every step of the solver up to time ``end``; one step ends at T."""
+
+        def decoded(t: float, state: Tensor) -> None:
+            callback(t, self.decoder(self.read(state)))
+
+        self.integrate(x, edge_index, edge_weight, batch, time=end, save_at=(self.time,), callback=decoded)
 
     @property
     def milestones(self) -> tuple[float, ...]:

@@ -3,7 +3,8 @@
 Code outside :mod:`dissensus.nn` asks the model what it can do instead of testing for its name:
 
 - ``continuous`` (class attribute): whether depth is integration time rather than a number of layers;
-- ``has_solver_time``: whether the solver time can be selected on validation data;
+- ``has_solver_time``: whether the solver time can be selected on validation data; such a model has a ``time`` and
+  ``scores_over_time(x, edge_index, end, callback)``;
 - ``prepare(data)``: takes what the model needs from a graph before training on it;
 - ``graph_buffers`` (class attribute): names of buffers whose size depends on the graph; None until ``prepare``;
 - ``bound_nodes``: number of nodes of the only graph that the model can run on;

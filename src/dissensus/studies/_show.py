@@ -49,11 +49,9 @@ def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
 def _with_short_names(rows: Rows) -> list[Row]:
     """The rows with models from files named without their folders, unless two of them would get the same name."""
     names = {str(row["model"]) for row in rows if row.get("model")}
-    short = {name: Path(name).name for name in names}
-    taken = Counter(short.values())
-    return [
-        {**row, "model": short[row["model"]]} if taken[short.get(row.get("model"), "")] == 1 else row for row in rows
-    ]
+    taken = Counter(Path(name).name for name in names)
+    short = {name: Path(name).name for name in names if taken[Path(name).name] == 1}
+    return [{**row, "model": short.get(row["model"], row["model"])} if row.get("model") else row for row in rows]
 
 
 def write_files(study: Study, rows: Rows, folder: Path) -> tuple[list[Path], str]:

@@ -1,6 +1,6 @@
 """The batch of a training step: the whole graph, clusters of its nodes, or a batch of a loader."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Self
@@ -18,6 +18,8 @@ from dissensus.nn import Model
 from dissensus.train._config import TrainConfig
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+EDGE_FIELDS = {"edge_weight", "edge_attr"}
+_NOT_FIELDS = {"x", "edge_index", "y", "batch_size"}
 
 
 @dataclass(frozen=True)
@@ -27,39 +29,38 @@ class Batch:
     Attributes:
         x: node features, [n, features].
         edge_index: [2, edges].
-        edge_weight: positive weights, [edges], or None.
         y: classes (-1 if unknown) or numbers, [t].
         known: boolean mask of the training targets, [t].
         train: indices of the targets in the loss.
         graph: index of the graph of each node, [n], or None for a single graph.
+        fields: what a model may take besides ``x`` and ``edge_index`` (see :func:`fields_of`).
     """
 
     x: Tensor
     edge_index: Tensor
-    edge_weight: Tensor | None
     y: Tensor
     known: Tensor
     train: Tensor
     graph: Tensor | None
+    fields: dict[str, Any]
 
     @classmethod
     def of(cls, data: Data, device: torch.device, dtype: torch.dtype) -> Self:
-        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y``, ``train_mask`` and optional ``edge_weight``.
+        """The batch of a PyG ``Data`` with ``x``, ``edge_index``, ``y``, ``train_mask`` and further fields.
 
         If it has a ``batch_size``, as in batches of PyG's ``NeighborLoader``, only the first ``batch_size`` nodes are
         in the loss.
         """
         seeds = data.train_mask[: data.batch_size] if "batch_size" in data else data.train_mask
-        train, weight, graph = seeds.nonzero().view(-1), data.edge_weight, data.batch if "batch" in data else None
-        y = data.y.view(-1)
+        y, fields = data.y.view(-1), fields_of(data, device, dtype)
         return cls(
             x=data.x.to(device, dtype),
             edge_index=data.edge_index.to(device),
-            edge_weight=None if weight is None else weight.to(device, dtype),
             y=y.to(device, dtype) if y.is_floating_point() else y.to(device, torch.int64),
             known=data.train_mask.to(device),
-            train=train.to(device),
-            graph=None if graph is None else graph.to(device),
+            train=seeds.nonzero().view(-1).to(device),
+            graph=fields.get("batch"),
+            fields=fields,
             **cls._parts(data, device),
         )
 
@@ -91,11 +92,12 @@ class Batch:
         If there is one target per graph, the scores of a graph are the mean of those of its nodes.
         """
         self.prepare(model)
-        return self.pool((forward or model)(self.x, self.edge_index, **self.inputs(model)))
+        call = model if forward is None else forward  # a compiled module has no truth value
+        return self.pool(call(self.x, self.edge_index, **self.inputs(model)))
 
-    def inputs(self, model: torch.nn.Module) -> dict[str, Tensor]:
+    def inputs(self, model: torch.nn.Module) -> dict[str, Any]:
         """The arguments of the model's forward besides ``x`` and ``edge_index``."""
-        return inputs(model, self.edge_weight, self.graph)
+        return inputs(model, self.fields)
 
     def pool(self, scores: Tensor) -> Tensor:
         """Turn scores of nodes, [n, outputs] or [n], into scores of targets, [t, outputs]."""
@@ -119,12 +121,32 @@ class WholeGraph(Batch):
         return {part: data[f"{part}_mask"].nonzero().view(-1).to(device) for part in ("val", "test")}
 
 
-def inputs(model: torch.nn.Module, edge_weight: Tensor | None, batch: Tensor | None) -> dict[str, Tensor]:
-    """``edge_weight`` and ``batch`` as keyword arguments, if they exist and the model's forward takes them."""
-    given = {"edge_weight": edge_weight, "batch": batch}
-    # PyG's Sequential stores the names of its arguments.
-    takes = model.signature.param_dict if isinstance(model, Sequential) else signature(model.forward).parameters
-    return {name: value for name, value in given.items() if value is not None and name in takes}
+def fields_of(data: Data, device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
+    """The fields of a graph that a model may take by name, on the device and with floating-point tensors in the dtype.
+
+    ``y`` is left out, because it has the labels to predict, and so is ``batch_size``, which counts seed nodes in a
+    ``NeighborLoader`` but graphs in the models of PyG.
+    """
+
+    def placed(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        return value.to(device, dtype) if value.is_floating_point() else value.to(device)
+
+    return {key: placed(value) for key, value in data.to_dict().items() if key not in _NOT_FIELDS and value is not None}
+
+
+def inputs(model: torch.nn.Module, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that the model's forward names, as keyword arguments; ``**kwargs`` takes those of the edges."""
+    model = getattr(model, "_orig_mod", model)  # the model within one that torch.compile returned
+    if isinstance(model, Sequential):  # whose forward takes anything
+        names = set(model.signature.param_dict)
+    else:
+        parameters = signature(model.forward).parameters
+        names = set(parameters)
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            names |= EDGE_FIELDS
+    return {name: value for name, value in fields.items() if name in names}
 
 
 def pool(scores: Tensor, graph: Tensor | None, graphs: int) -> Tensor:
@@ -190,18 +212,19 @@ def check_loader(loader: Iterable[Data]) -> None:
         )
 
 
-def check_batch(batch: Any, weighted: bool) -> Data:
-    """Check that a loader's batch has what training needs, including weights if the graph of evaluation has them."""
+def check_batch(batch: Any, fields: Iterable[str]) -> Data:
+    """Check that a loader's batch has what training needs, including the edge fields of the graph of evaluation."""
     missing = [key for key in ("x", "edge_index", "y", "train_mask") if getattr(batch, key, None) is None]
     if missing:
         raise InputError(
             f"a batch of the loader has no {missing[0]}: use a loader of PyG Data with x, edge_index, y and "
             "train_mask, such as data.load(...).split(...)"
         )
-    if weighted and getattr(batch, "edge_weight", None) is None:
-        raise InputError(
-            "a batch of the loader has no edge_weight, but the graph that the model is evaluated on has: keep it in "
-            "the batches, or leave it out of the graph"
-        )
+    for key in sorted(EDGE_FIELDS.intersection(fields)):
+        if getattr(batch, key, None) is None:
+            raise InputError(
+                f"a batch of the loader has no {key}, but the graph that the model is evaluated on has: keep it in "
+                "the batches, or leave it out of the graph"
+            )
     found: Data = batch
     return found

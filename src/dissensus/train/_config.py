@@ -133,8 +133,8 @@ class DataConfig(_Section):
         dataset = (_load if kept else _load.__wrapped__)(json.dumps(self.as_dict() | {"split": 0}))
         if self.fingerprint not in (None, dataset.fingerprint):
             raise InputError(
-                f"{self.name} has changed since this configuration was made (its fingerprint is {dataset.fingerprint}, "
-                f"not {self.fingerprint}): restore the file, or start from the file as it is"
+                f"{self.name} has changed since this configuration was created (its hash is {dataset.fingerprint}, not "
+                f"{self.fingerprint}): restore the file, or start again with the new one"
             )
         return dataset
 

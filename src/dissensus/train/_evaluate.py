@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dissensus.errors import SolverError
-from dissensus.nn import ContinuousModel
+from dissensus.errors import InputError, SolverError
 from dissensus.train._batch import WholeGraph
 from dissensus.train._metrics import Metric
 
@@ -49,18 +49,17 @@ def evaluate(
     model.eval()
     see = see or (lambda scores: None)
     if select_time:
-        assert isinstance(model, ContinuousModel)
         return _over_time(model, graph, metric, see)
     scores = graph.scores(model)
     see(scores)
     return _score(scores, graph, metric)
 
 
-def _over_time(model: ContinuousModel, graph: WholeGraph, metric: Metric, see: Callable[[Tensor], None]) -> Score:
+def _over_time(model: Any, graph: WholeGraph, metric: Metric, see: Callable[[Tensor], None]) -> Score:
     best: list[Score] = []
 
-    def look(time: float, state: Tensor) -> None:
-        scores = graph.pool(model.decoder(model.read(state)))
+    def look(time: float, scores: Tensor) -> None:
+        scores = graph.pool(scores)
         if time == end:
             see(scores)
         score = _score(scores, graph, metric, time)
@@ -73,16 +72,16 @@ def _over_time(model: ContinuousModel, graph: WholeGraph, metric: Metric, see: C
     graph.prepare(model)
     try:
         # A step ends at T, so what is reported without this selection is always among the candidates.
-        model.integrate(
-            *(graph.x, graph.edge_index, graph.edge_weight, graph.graph),
-            time=REACH * end,
-            save_at=(end,),
-            callback=look,
-        )
+        model.scores_over_time(graph.x, graph.edge_index, REACH * end, look, **graph.inputs(model))
     except SolverError:
-        # Beyond T a field that nobody trained there may well diverge; up to T it must not.
+        # The field was only trained up to T, and may diverge beyond.
         if reached[-1] < end:
             raise
+    if reached[-1] < end:
+        raise InputError(
+            f"{type(model).__name__}.scores_over_time does not reach the time {end:g}: call callback(t, scores) after "
+            "every step, also at model.time"
+        )
     return best[-1]
 
 

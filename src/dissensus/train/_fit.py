@@ -103,7 +103,10 @@ def fit(
 
     **Selection.** The best epoch is the one with the best validation metric. Ties are broken by the lower validation
     loss, then by the earlier epoch. With ``select_time``, every epoch is evaluated at all steps of the solver up to
-    time 3T, as in the GRAND family, and the best pair of epoch and time is selected.
+    time 3T, as in the GRAND family, and the best pair of epoch and time is selected. A module of yours can take part:
+    give it the attributes ``has_solver_time = True`` and ``time`` (T), and a method ``scores_over_time(x, edge_index,
+    end, callback)`` that calls ``callback(t, scores)`` after every step up to ``end``, also at T; further arguments are
+    those of its forward. Its ``time`` is then set to the selected one.
 
     **Batches.** An epoch is one optimizer step on the whole graph. With ``clusters`` there is one step for each group
     of clusters (see :func:`dissensus.data.clusters`), and with a loader one for each of its batches. Evaluation always
@@ -114,18 +117,20 @@ def fit(
     :func:`dissensus.runtime.training`. A module without parameters is only evaluated.
 
     Args:
-        model: any module with ``forward(x, edge_index)`` that returns scores [n, classes], or [n, 1] for numbers.
-            ``edge_weight`` and ``batch`` are also passed if the data has them and the forward takes arguments of these
-            names. The module is trained in place and moved to the device and dtype of the configuration.
+        model: any module with ``forward(x, edge_index)`` that returns scores [n, classes], or [n, 1] for numbers. Every
+            field of the data whose name is an argument of the forward is passed as well, such as ``edge_weight``,
+            ``edge_attr``, ``batch`` or ``pos``; never ``y``. A forward with ``**kwargs`` gets ``edge_weight`` and
+            ``edge_attr`` where the data has them, to pass them on to its layers. The module is trained in place and
+            moved to the device and dtype of the configuration.
         data: a PyG ``Data`` with ``x``, ``edge_index``, ``y`` and boolean ``train_mask``, ``val_mask`` and
             ``test_mask`` of one split, such as ``data.load("cora").split(1)``. If it has a ``batch``, ``y`` and the
             masks may have one entry per graph; the scores of a graph are then the mean of those of its nodes.
         config: how to train; by default ``TrainConfig()``. If it names no ``metric``, this is ``data.metric`` if there
             is one, otherwise the accuracy for classes and the mean absolute error for numbers.
         loader: batches of the same graph, iterated over in every epoch: PyG's ``NeighborLoader``, or any iterable of
-            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and with ``edge_weight`` if the graph has
-            weights. If a batch has a ``batch_size``, only its first ``batch_size`` nodes are in the loss. The run can
-            only be repeated with the same loader.
+            PyG ``Data`` with ``x``, ``edge_index``, ``y`` and ``train_mask``, and with ``edge_weight`` and
+            ``edge_attr`` if the graph has them. If a batch has a ``batch_size``, only its first ``batch_size`` nodes
+            are in the loss. The run can only be repeated with the same loader.
         progress: function called after every epoch.
 
     >>> from dissensus import data, nn, train
@@ -230,7 +235,10 @@ def loop(
     assert best is not None
     model.load_state_dict(state)
     if best.time is not None:
-        _end_at(model, best.time)
+        trained: Any = model
+        trained.time = best.time
+        if isinstance(model, nn.Model):
+            model.config["time"] = best.time
     return Result(
         val=best.val,
         test=best.test,
@@ -264,10 +272,11 @@ def _check_pieces(
 def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool = False) -> None:
     """Raise an error for select_time without a solver time, and for batches with a model bound to the whole graph."""
     name = type(model).__name__
-    if settings.select_time and not isinstance(model, nn.ContinuousModel):
-        raise InputError(f"{name} has layers, not a time to select: set train.select_time to false")
-    if settings.select_time and not model.has_solver_time:
-        raise InputError("an equilibrium has no time to select: set train.select_time to false")
+    if settings.select_time and not getattr(model, "has_solver_time", False):
+        raise InputError(
+            f"{name} has no solver time to select: set train.select_time to false, or give a module of yours what "
+            "train.fit describes"
+        )
     if (pieces or settings.clusters is not None) and isinstance(model, nn.Model) and model.bound_nodes is not None:
         raise InputError(
             f"this {name} only works on the whole graph, so it cannot train on parts of it: leave out the loader or "
@@ -277,7 +286,7 @@ def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool =
 
 def _batches(graph: WholeGraph, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
     """The batches of one epoch."""
-    pieces = clusters if loader is None else (check_batch(batch, graph.edge_weight is not None) for batch in loader)
+    pieces = clusters if loader is None else (check_batch(batch, graph.fields) for batch in loader)
     if pieces is None:
         yield graph
         return
@@ -334,11 +343,6 @@ def _check_finite(epoch: int, loss: float, val_loss: float, lr: float) -> None:
         f"the {which} loss is {loss if which == 'training' else val_loss} in epoch {epoch}: lower train.lr (it is "
         f"{lr:g}), shorten the time or the step of the solver, or set train.dtype=float64"
     )
-
-
-def _end_at(model: Any, time: float) -> None:
-    model.time = time
-    model.config["time"] = time
 
 
 def device_of(name: str) -> torch.device:

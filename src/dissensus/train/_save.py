@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +18,7 @@ from torch import Tensor
 from dissensus import __version__, data, nn
 from dissensus.data import Dataset
 from dissensus.errors import InputError
-from dissensus.train._batch import inputs, pool
+from dissensus.train._batch import fields_of, inputs, pool
 from dissensus.train._config import Config
 from dissensus.train._run import Run
 
@@ -61,9 +61,9 @@ class Saved:
 
 
 def save(result: Run, folder: str | PathLike[str]) -> None:
-    """Write a trained model: its parameters, and the configuration, classes, preparation and result beside them.
+    """Write a trained model: its parameters, configuration, classes and result.
 
-    Of a model from a file of yours, the file is named, and not copied: it is needed to load the model.
+    A model from a file of yours is stored with the path of the file, not with a copy: the file is needed to load it.
     """
     path = Path(folder)
     dataset, model = result.dataset, result.model.cpu()
@@ -74,7 +74,6 @@ def save(result: Run, folder: str | PathLike[str]) -> None:
         "dissensus": __version__,
         "config": result.config.as_dict(),
         "classes": list(dataset.class_names),
-        "preparation": {"undirected": _undirected(result)},
         "fingerprint": dataset.fingerprint,
         "features": dataset.feature_names,
         "nodes": dataset.node_ids if ours and model.bound_nodes is not None else None,
@@ -118,7 +117,6 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
         raise InputError(f"{path / CONFIG} is of a format that this version cannot read: train and save again")
     try:
         config, classes = Config.from_dict(facts["config"]), tuple(map(str, facts["classes"]))
-        undirected = bool(facts["preparation"]["undirected"])
         # Models that were saved before these were kept have neither.
         features, nodes = (
             None if facts.get(key) is None else tuple(map(str, facts[key])) for key in ("features", "nodes")
@@ -126,23 +124,25 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
     except (KeyError, TypeError) as error:
         raise InputError(f"{path / CONFIG} is incomplete ({error} is missing): train and save again") from error
     if facts.get("plain"):
-        model = _plain(path, config, facts["sizes"])
+        model = _plain(path, config, facts)
     else:
         model = nn.load(path / MODEL)
         if model.config["out_channels"] != max(1, len(classes)):
             raise InputError(f"{path}: {MODEL} and {CONFIG} belong to different models: train and save again")
-    return Saved(model, config, classes, undirected, features, nodes, facts)
+    return Saved(model, config, classes, undirected(config), features, nodes, facts)
 
 
-def _plain(path: Path, config: Config, sizes: Mapping[str, int]) -> torch.nn.Module:
-    """A module that is none of ours, made by the file that it came from."""
+def _plain(path: Path, config: Config, facts: Mapping[str, Any]) -> torch.nn.Module:
+    """A saved module that is not a :class:`dissensus.nn.Model`, created by the file or package that defines it."""
     with torch.random.fork_rng(devices=[]):
-        model: torch.nn.Module = config.model.create(**sizes)
+        model: Any = config.model.create(**facts["sizes"])
+    if (time := facts["result"].get("time")) is not None:
+        model.time = time
     try:
         load_model(model.to(getattr(torch, config.train.dtype)), str(path / MODEL))
     except (OSError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{path / MODEL} does not fit {config.model.name} ({error}): train and save again") from error
-    return model.eval()
+    return cast(torch.nn.Module, model.eval())
 
 
 def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
@@ -266,8 +266,8 @@ def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[
     saved = model if isinstance(model, Saved) else load_saved(model)
     dataset = graph if isinstance(graph, Dataset) else prepare(saved, graph)
     data, dtype = dataset.graph, getattr(torch, saved.config.train.dtype)
-    weight = None if data.edge_weight is None else data.edge_weight.to(dtype)
-    scores = saved.model(data.x.to(dtype), data.edge_index, **inputs(saved.model, weight, data.batch))
+    fields = fields_of(data, torch.device("cpu"), dtype)
+    scores = saved.model(data.x.to(dtype), data.edge_index, **inputs(saved.model, fields))
     graphs = _of_graphs(dataset)
     scores = pool(scores, data.batch if graphs else None, len(data.y))
     return Prediction(
@@ -284,7 +284,7 @@ def _of_graphs(dataset: Dataset) -> bool:
     return dataset.graph.batch is not None and len(dataset.graph.y) != dataset.graph.num_nodes
 
 
-def _undirected(result: Run) -> bool:
-    # ogbn-arxiv's protocol makes its edges undirected unless the configuration says otherwise.
-    wanted = result.config.data.undirected
-    return result.dataset.name == "ogbn-arxiv" if wanted is None else wanted
+def undirected(config: Config) -> bool:
+    """Whether training added the reverse of every edge: as the configuration says, or else the dataset's protocol."""
+    name, wanted = config.data.name, config.data.undirected
+    return wanted if wanted is not None else name in data.names() and data.info(name).undirected
