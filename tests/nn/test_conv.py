@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from torch.nn import functional as F
 from torch_geometric.data import Batch, Data
 from torch_geometric.datasets import KarateClub
 from torch_geometric.nn import GCNConv, Sequential
+from torch_geometric.transforms import ToSparseTensor
 
+from dissensus import data, train
 from dissensus.errors import InputError
 from dissensus.nn import BIMP, OpinionConv
 
@@ -120,6 +123,43 @@ def test_trains_inside_a_network_that_is_not_ours() -> None:
     assert float(right[~data.train_mask].float().mean()) > 0.6  # four classes, one labelled node each
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_a_sparse_matrix_in_place_of_edges(layout: torch.layout) -> None:
+    weight = 0.5 + torch.rand(EDGES.shape[1], generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    graph = ToSparseTensor(attr="edge_weight", layout=layout)(Data(states(), EDGES, edge_weight=weight))
+    model = Sequential("x, adj_t", [(layer(), "x, adj_t -> x"), torch.nn.Linear(4, 2).double()])
+    torch.testing.assert_close(model(graph.x, graph.adj_t), model[1](model[0](states(), EDGES, weight)))
+    with pytest.raises(InputError, match="leave out edge_weight"):
+        model[0](graph.x, graph.adj_t, weight)
+    with pytest.raises(InputError, match=r"5 x 5, but x has 4 nodes"):
+        model[0](states(4), graph.adj_t)
+
+
+def test_a_sparse_matrix_without_values() -> None:
+    sparse = pytest.importorskip("torch_sparse")
+    conv, adj_t = layer(), sparse.SparseTensor(row=EDGES[1], col=EDGES[0], sparse_sizes=(5, 5))
+    torch.testing.assert_close(conv(states(), adj_t), conv(states(), EDGES))
+
+
+def test_the_width_of_the_input_is_taken_from_the_first_one() -> None:
+    torch.manual_seed(0)
+    model = Sequential("x, edge_index", [(OpinionConv(-1, 4, steps=2), "x, edge_index -> x"), torch.nn.Linear(4, 2)])
+    copied = deepcopy(model)
+    assert model(states().float(), EDGES).shape == (5, 2)
+    assert model[0].lin.weight.shape == (4, 3)
+    copied.load_state_dict(model.state_dict())
+    assert torch.equal(copied(states().float(), EDGES), model(states().float(), EDGES))
+    model[0].reset_parameters()
+    assert not torch.equal(copied[0].lin.weight, model[0].lin.weight)
+    result = train.fit(
+        Sequential("x, edge_index", [(OpinionConv(-1, 4), "x, edge_index -> x")]),
+        data.load("karate").split(1),
+        train.TrainConfig(epochs=2),
+    )
+    assert len(result.history) == 2
+
+
 def test_reset_parameters() -> None:
     conv = layer()
     with torch.no_grad():
@@ -140,6 +180,7 @@ def test_repr() -> None:
     ("options", "cure"),
     [
         ({"steps": 0}, "steps is 0"),
+        ({"in_channels": -2}, "in_channels is -2"),
         ({"step_size": 0.0}, "step_size is 0.0: give a positive"),
         ({"time": -1.0}, "time is -1.0: give a positive"),
         ({"attention_ratio": 0.0}, "attention_ratio is 0.0: give a positive"),

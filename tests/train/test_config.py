@@ -40,7 +40,7 @@ def test_every_default_is_filled_in_and_survives_json():
         ({"train.weight_decay": -0.1}, "at least 0"),
         ({"data.split": -1}, "at least 0"),
         ({"model.hidden_channels": 0}, "at least 1"),
-        ({"model.name": "gcn", "train.select_time": True}, "has layers"),
+        ({"model.name": "gcn", "train.select_time": True}, "no solver time"),
     ],
 )
 def test_wrong_settings_are_refused(flags, message):

@@ -6,6 +6,8 @@ import math
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
+from torch_geometric.utils import is_sparse, to_edge_index
 
 from dissensus.dynamics import Opinion, critical_attention
 from dissensus.dynamics import saturation as saturation_named
@@ -33,7 +35,7 @@ class OpinionConv(torch.nn.Module):
     equation up to that time instead.
 
     Args:
-        in_channels: width of the input.
+        in_channels: width of the input; -1 takes it from the first input, as in PyG.
         out_channels: width of the output, which is the number of options.
         steps: number of Euler steps; not used if ``time`` is given.
         step_size: h > 0. A step of at most 1/d never expands a perturbation.
@@ -53,7 +55,8 @@ class OpinionConv(torch.nn.Module):
         saturation: ``tanh``, or any other name that :func:`dissensus.dynamics.saturation` accepts.
 
     Shapes:
-        node states [n, in_channels], ``edge_index`` [2, edges] -> node states [n, out_channels]
+        node states [n, in_channels], ``edge_index`` [2, edges] or sparse ``adj_t`` [n, n] -> node states
+        [n, out_channels]
 
     Example:
         >>> from torch_geometric.nn import GCNConv, Sequential
@@ -85,7 +88,7 @@ class OpinionConv(torch.nn.Module):
         saturation: str = "tanh",
     ) -> None:
         super().__init__()
-        check_sizes(in_channels=in_channels, out_channels=out_channels, steps=steps)
+        check_sizes(in_channels=1 if in_channels == -1 else in_channels, out_channels=out_channels, steps=steps)
         for name, value in {"step_size": step_size, "time": time, "attention_ratio": attention_ratio}.items():
             if value is not None and not 0.0 < value < math.inf:
                 raise InputError(f"{name} is {value}: give a positive number")
@@ -100,7 +103,7 @@ class OpinionConv(torch.nn.Module):
         )
         saturation_named(saturation)  # raises an error for unknown names
         self.saturation = saturation
-        self.lin = torch.nn.Linear(in_channels, out_channels)
+        self.lin = Linear(in_channels, out_channels)
         self.communication = CommunicationAttention(out_channels, heads, attention_channels, attention, normalizer)
         one_of("option_attention", option_attention, _OPTION_ATTENTIONS)
         self.options = OptionAttention(option_attention, out_channels, heads, attention_channels, own_score)
@@ -119,7 +122,9 @@ class OpinionConv(torch.nn.Module):
 
         Args:
             x: node states, [n, in_channels].
-            edge_index: [2, edges], from source to target.
+            edge_index: [2, edges], from source to target; or the transposed adjacency matrix, [n, n], as a sparse
+                tensor of torch or torch_sparse, such as ``adj_t`` of ``torch_geometric.transforms.ToSparseTensor``.
+                Its entry (i, j) is the weight of the edge from j to i.
             edge_weight: positive weights, [edges]; they multiply the attention before normalisation.
             batch: index of the graph that each node belongs to, [n], in ascending order; None for a single graph.
 
@@ -127,9 +132,12 @@ class OpinionConv(torch.nn.Module):
             [n, out_channels]
         """
         with torch.autocast(x.device.type, enabled=False):
+            dtype = self.lin.weight.dtype
+            if is_sparse(edge_index):
+                edge_index, edge_weight = _edges_of(edge_index, edge_weight, x.shape[0], dtype)
             graph, sizes = build(edge_index, x.shape[0]), sizes_of(batch, x.shape[0])
-            weight = graph.values(checked_weight(edge_weight, self.lin.weight.dtype))
-            x0 = self.lin(x.to(self.lin.weight.dtype))
+            weight = graph.values(checked_weight(edge_weight, dtype))
+            x0 = self.lin(x.to(dtype))
             field = Opinion(
                 graph.pattern,
                 self.communication(x0, graph.pattern, weight),
@@ -146,3 +154,13 @@ class OpinionConv(torch.nn.Module):
     def __repr__(self) -> str:
         depth = f"time={self.time}, method={self.method!r}" if self.time is not None else f"steps={self.steps}"
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {depth})"
+
+
+def _edges_of(adj_t: Tensor, edge_weight: Tensor | None, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """``edge_index`` and weights of a sparse matrix, whose entry (i, j) is the weight of the edge from j to i."""
+    if edge_weight is not None:
+        raise InputError("a sparse matrix has the edge weights as its values: leave out edge_weight")
+    if (adj_t.size(0), adj_t.size(1)) != (n, n):
+        raise InputError(f"the sparse matrix is {adj_t.size(0)} x {adj_t.size(1)}, but x has {n} nodes: give n x n")
+    edge_index, weight = to_edge_index(adj_t)
+    return edge_index.flip(0), weight.to(dtype)
