@@ -102,8 +102,9 @@ def test_tables_name_a_model_of_a_file_without_its_folder():
     row = {"dataset": "cora", "split": 1, "seed": 1, "status": "done", "test": 80.0, "val": 80.0}
 
     def shown(*names):
-        (table,) = (item.content for item in items(study, [{**row, "model": name} for name in names])
-                    if item.stem == "details")
+        (table,) = (
+            item.content for item in items(study, [{**row, "model": name} for name in names]) if item.stem == "details"
+        )
         return {line[1] for line in table.rows}
 
     assert shown("/a/mine.py:Net", "gcn") == {"mine.py:Net", "gcn"}
