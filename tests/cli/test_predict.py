@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 from dissensus import data, runs, train
 from train_graphs import write_graph, write_tables
@@ -206,3 +208,44 @@ def test_a_folder_that_cannot_be_written_is_told(graph, call, tmp_path):
     code, _, err = call("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "file")
     assert code == 1
     assert "give a folder" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", [False, True])
+def test_a_collection_of_graphs_from_a_file_to_a_row_for_each(answer, numbers, tmp_path):
+    """Rings are told from stars, or measured, by their degrees; unlabelled graphs and a single one get predictions."""
+    node = torch.arange(8)
+    ends = torch.stack([node, (node + 1) % 8]), torch.stack([torch.zeros(7, dtype=torch.long), node[1:]])
+    graphs = []
+    for k in range(30):
+        edges = torch.cat([ends[k % 2], ends[k % 2].flip(0)], 1)
+        x = torch.stack([torch.ones(8), torch.bincount(edges[0], minlength=8) ** 2 / 4], 1)
+        graphs.append(Data(x=x, edge_index=edges, y=torch.tensor([k % 2 + 0.5 if numbers else k % 2])))
+    torch.save(graphs, tmp_path / "graphs.pt")
+    settings = (
+        "--epochs",
+        60,
+        "--lr",
+        0.05,
+        "--set",
+        "model.input_dropout=0",
+        "--set",
+        "model.dropout=0",
+        "--hidden-channels",
+        8,
+    )
+    model = ("--model", "gcn", "--preset", "none", *settings, "--splits", "1", "--save", tmp_path / "model")
+    found = answer("train", tmp_path / "graphs.pt", *model)
+    assert found["metric"] == ("mae" if numbers else "accuracy")
+    # The errors of the means of both kinds are 0.5.
+    assert found["test_mean"] < 0.25 if numbers else found["test_mean"] == 100.0, found["test_mean"]
+    for graph in graphs:
+        del graph.y
+    torch.save(graphs[:4], tmp_path / "unlabelled.pt")
+    torch.save(graphs[1], tmp_path / "one.pt")
+    for file, count in (("unlabelled.pt", 4), ("one.pt", 1)):
+        prediction = train.predict(tmp_path / "model", tmp_path / file)
+        assert (prediction.per, len(prediction.values)) == ("graph", count)
+    assert [row[0] for row in prediction.rows()] == ["graph", 0]
+    if not numbers:
+        assert prediction.values.argmax(1).tolist() == [1]

@@ -1,7 +1,8 @@
 import networkx as nx
+import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.utils import homophily
 
 from dissensus import data
@@ -177,3 +178,98 @@ def test_one_way_means_that_no_edge_has_its_reverse(edges: list[list[int]], one_
 
 def test_repr_shows_the_sizes() -> None:
     assert repr(data.load("karate")).startswith("Dataset('karate', nodes=34, edges=156, features=34, classes=4")
+
+
+def cycle(nodes: int, **fields: torch.Tensor) -> Data:
+    node = torch.arange(nodes)
+    there = torch.stack([node, (node + 1) % nodes])
+    return Data(x=torch.rand(nodes, 2), edge_index=torch.cat([there, there.flip(0)], 1), **fields)
+
+
+def collection(graphs: int = 10) -> list[Data]:
+    return [cycle(3 + k % 4, y=torch.tensor([k % 2])) for k in range(graphs)]
+
+
+def test_a_list_of_graphs_is_what_pyg_batches() -> None:
+    graphs = collection()
+    dataset, batch = data.from_pyg(graphs), Batch.from_data_list(graphs)
+    for key in ("x", "edge_index", "y", "batch"):
+        assert torch.equal(dataset.graph[key], batch[key])
+    assert dataset.per_graph
+    assert dataset.num_classes == dataset.num_outputs == 2
+    assert dataset.homophily is None
+    assert data.from_pyg(batch).fingerprint == dataset.fingerprint
+    split = dataset.split(1)
+    assert [int(split[f"{key}_mask"].sum()) for key in ("train", "val", "test")] == [6, 2, 2]
+    assert torch.equal(dataset.undirected().graph.batch, batch.batch)
+
+
+def test_targets_of_graphs_may_be_numbers_masks_or_unknown() -> None:
+    graphs = [cycle(4, y=torch.tensor(0.5 * k)) for k in range(5)]
+    dataset = data.from_pyg(graphs)
+    assert (dataset.metric, dataset.num_outputs, dataset.num_classes) == ("mae", 1, 0)
+    assert dataset.graph.y.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    for k, graph in enumerate(graphs):
+        graph.train_mask, graph.val_mask, graph.test_mask = (
+            torch.tensor([k in part]) for part in ((0, 1, 2), (3,), (4,))
+        )
+    assert data.from_pyg(graphs).split(0).train_mask.tolist() == [True] * 3 + [False] * 2
+    known = [cycle(3, y=torch.tensor([k % 2 if k < 10 else -1])) for k in range(12)]
+    split = data.from_pyg(known).split(3)
+    assert not (split.train_mask | split.val_mask | split.test_mask)[10:].any()
+
+
+def test_nodes_of_a_collection_may_have_the_targets() -> None:
+    dataset = data.from_pyg([cycle(4, y=torch.tensor([0, 1, 0, -1])) for _ in range(10)])
+    assert not dataset.per_graph
+    split = dataset.split(1)
+    # Whole graphs are split, and unlabelled nodes are in no mask.
+    assert split.train_mask.view(10, 4).sum(1).unique().tolist() == [0, 3]
+    assert dataset.homophily == 0.0
+
+
+def test_files_of_several_graphs(tmp_path) -> None:
+    graphs = collection()
+    torch.save(graphs, tmp_path / "graphs.pt")
+    dataset = data.load(tmp_path / "graphs.pt")
+    assert dataset.fingerprint == data.from_pyg(graphs).fingerprint
+    fields = {key: dataset.graph[key].numpy() for key in ("x", "edge_index", "y", "batch")}
+    np.savez(tmp_path / "graphs.npz", **fields)
+    assert data.load(tmp_path / "graphs.npz").fingerprint == dataset.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda graphs: graphs.clear(), "the list is empty"),
+        (lambda graphs: graphs.append(3), "item 10 is int: give PyG Data"),
+        (lambda graphs: graphs.append(cycle(3)), "graph 10 lacks y, unlike graph 0"),
+        (
+            lambda graphs: graphs.append(cycle(3, y=torch.tensor([0]), edge_weight=torch.ones(6))),
+            "graph 10 has edge_weight",
+        ),
+        (lambda graphs: graphs[4].update({"x": torch.rand(3, 5)}), "graph 4 has 5 features, and graph 0 2"),
+        (lambda graphs: graphs[4].edge_index.fill_(7), r"graph 4: edge 0 joins nodes 7 and 7, but x has rows 0-2"),
+        (lambda graphs: graphs[4].update({"y": torch.tensor([0, 1])}), "one for each of the 10 graphs"),
+        (lambda graphs: graphs[4].update({"y": torch.rand(2, 2)}), "do not fit together"),
+    ],
+)
+def test_graphs_that_do_not_fit_together_are_refused(change, message) -> None:
+    graphs = collection()
+    change(graphs)
+    with pytest.raises(InputError, match=message):
+        data.from_pyg(graphs)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (torch.zeros(3), "batch is float32"),
+        (torch.tensor([0, 1, 0, 1]), "put the nodes of each graph together"),
+        (torch.tensor([0, 0, 2, 2]), "put the nodes of each graph together"),
+        (torch.tensor([0, 0, 1, 1]), "from node 1 to 2, joins two graphs"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(batch, message) -> None:
+    with pytest.raises(InputError, match=message):
+        data.from_pyg(cycle(4, y=torch.tensor([0, 1]), batch=batch))

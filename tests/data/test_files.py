@@ -217,7 +217,7 @@ def test_pt_of_a_pyg_dataset_is_read_if_it_holds_one_graph(tmp_path: Path, count
     if count == 1:
         assert data.load(tmp_path / "data.pt").graph.num_nodes == 6
     else:
-        with pytest.raises(InputError, match=r"several graphs: save one with torch.save\(dataset\[0\]"):
+        with pytest.raises(InputError, match="several graphs: save them with"):
             data.load(tmp_path / "data.pt")
 
 

@@ -93,7 +93,7 @@ def _geom_gcn(
 
 
 def _heterophilous(
-    name: str, nodes: int, edges: int, features: int, classes: int, homophily: float, about: str
+    name: str, nodes: int, edges: int, features: int, classes: int, homophily: float | None, about: str
 ) -> Entry:
     # The datasets of Platonov et al. 2023: one archive each, with ten masks. Tasks with two classes report ROC AUC.
     stem = name.replace("-", "_")
@@ -171,6 +171,13 @@ _ENTRIES = (
         *("Actor", "Actor"),
     ),
     _heterophilous("minesweeper", 10_000, 39_402, 7, 2, 0.682783, "mines on a grid; counts around half of the cells"),
+    _heterophilous("roman-empire", 22_662, 32_927, 300, 18, None, "words of an article; fastText; syntactic roles"),
+    _heterophilous("amazon-ratings", 24_492, 93_050, 300, 5, None, "products bought together; fastText; ratings"),
+    _heterophilous("tolokers", 11_758, 519_000, 10, 2, None, "workers on the same tasks; statistics; banned or not"),
+    _heterophilous(
+        "questions", 48_921, 153_540, 301, 2, None, "users who answered each other; fastText; active or not"
+    ),
+    _heterophilous("chameleon-filtered", 890, 8854, 2325, 5, None, "chameleon without repeated pages; nouns"),
     _heterophilous("squirrel-filtered", 2223, 46_998, 2089, 5, 0.207179, "squirrel without repeated pages; nouns"),
     Entry(
         *("ogbn-arxiv", 169_343, 1_166_243, 128, 40, None, "ODC-BY", "citations between arXiv papers; words (OGB)"),

@@ -19,6 +19,7 @@ from dissensus.data._splits import FixedSplits, GraphSplits, ScaledSplits, Split
 from dissensus.errors import InputError
 
 MASKS = ("train_mask", "val_mask", "test_mask")
+_FIELDS = ("x", "edge_index", "y", "edge_weight", *MASKS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,11 @@ class Dataset:
         return len(self.class_names)
 
     @property
+    def per_graph(self) -> bool:
+        """Whether there is one target per graph of a collection instead of one per node."""
+        return self.graph.batch is not None and len(self.graph.y) != self.graph.num_nodes
+
+    @property
     def default_splits(self) -> tuple[int, ...]:
         """The seeds used by default: all fixed splits, or ten random ones."""
         return self.splits.defaults
@@ -87,7 +93,7 @@ class Dataset:
         """
         if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
             raise InputError(f"missing_features is {share!r}: give a number from 0 to 1")
-        if len(self.graph.y) != self.graph.num_nodes:
+        if self.per_graph:
             raise InputError(f"missing_features is for training nodes, but {self.name} trains on graphs: leave it out")
         return replace(self, missing=float(share))
 
@@ -114,9 +120,9 @@ class Dataset:
     def homophily(self) -> float | None:
         """Share of edges, including self-loops, between nodes of the same class.
 
-        Edges of unlabelled nodes do not count. The value is ``None`` if no edge is left or if there are no classes.
+        Edges of unlabelled nodes do not count. The value is ``None`` if no edge is left or if nodes have no classes.
         """
-        if self.graph.y.is_floating_point():
+        if self.graph.y.is_floating_point() or self.per_graph:
             return None
         ends = self.graph.y[self.graph.edge_index]
         ends = ends[:, (ends >= 0).all(dim=0)]
@@ -190,7 +196,7 @@ class Dataset:
         )
 
 
-def from_pyg(data: Data, *, name: str = "graph") -> Dataset:
+def from_pyg(data: Data | Sequence[Data], *, name: str = "graph") -> Dataset:
     """Create a :class:`Dataset` from a PyG ``Data`` with ``x``, ``edge_index`` and, optionally, ``y``.
 
     - ``y`` is ``[n]`` or ``[n, 1]``. Integers are classes, and negative ones mean no label. Numbers of which some have
@@ -199,9 +205,52 @@ def from_pyg(data: Data, *, name: str = "graph") -> Dataset:
       them, splits are random.
     - ``edge_weight``, ``[edges]`` or ``[edges, 1]``, has the weights of the edges as positive numbers.
 
+    A list of such graphs, or a PyG ``Batch``, is a collection. There ``y`` and the masks may have one entry per graph,
+    and random splits have 60% of the graphs for training, 20% for validation and 20% for testing.
+
     All other attributes are ignored, including ``edge_attr``: copy weights to ``edge_weight``.
+
+    >>> from torch_geometric.data import Data
+    >>> ring = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    >>> graphs = [Data(x=torch.rand(4, 2), edge_index=ring, y=torch.tensor([i % 2])) for i in range(10)]
+    >>> from_pyg(graphs).split(1).train_mask.sum()
+    tensor(6)
     """
-    return from_fields(data.to_dict(), name=name, where="the graph")
+    fields = data.to_dict() if isinstance(data, Data) else joined(data, "the graphs")
+    return from_fields(fields, name=name, where="the graph" if isinstance(data, Data) else "the graphs")
+
+
+def joined(graphs: Sequence[Data], where: str) -> dict[str, Any]:
+    """The arrays of several graphs as those of one, and ``batch``, the index of the graph of each node."""
+    parts: dict[str, list[np.ndarray]] = {}
+    first: set[str] = set()
+    nodes = 0
+    for i, graph in enumerate(graphs):
+        if not isinstance(graph, Data):
+            raise InputError(f"{where}: item {i} is {type(graph).__name__}: give PyG Data, one for each graph")
+        here = f"{where}: graph {i}"
+        fields = {key: value for key in _FIELDS if (value := graph.to_dict().get(key)) is not None}
+        first = first or set(fields)
+        if odd := sorted(first ^ set(fields)):
+            raise InputError(
+                f"{here} {'lacks' if odd[0] in first else 'has'} {odd[0]}, unlike graph 0: make them alike"
+            )
+        x = _features(fields.get("x"), here)
+        if parts and x.size(1) != parts["x"][0].shape[1]:
+            raise InputError(f"{here} has {x.size(1)} features, and graph 0 {parts['x'][0].shape[1]}: make them alike")
+        arrays = {key: _array(value, key, here) for key, value in fields.items() if key not in ("x", "edge_index")}
+        arrays = {key: value[None] if value.ndim == 0 else value for key, value in arrays.items()}
+        arrays |= {"x": x.numpy(), "batch": np.full(len(x), i)}
+        arrays["edge_index"] = _edges(fields.get("edge_index"), len(x), here).numpy() + nodes
+        for key, value in arrays.items():
+            parts.setdefault(key, []).append(value)
+        nodes += len(x)
+    if not parts:
+        raise InputError(f"{where}: the list is empty: give at least one graph")
+    try:
+        return {key: np.concatenate(found, axis=int(key == "edge_index")) for key, found in parts.items()}
+    except ValueError as error:
+        raise InputError(f"{where} have arrays that do not fit together ({error}): make them alike") from error
 
 
 def from_fields(
@@ -217,12 +266,14 @@ def from_fields(
 ) -> Dataset:
     """Check arrays or tensors by name and create a :class:`Dataset`. Error messages begin with ``where``.
 
-    ``class_names`` has the names of the classes 0, 1, ... in ``y``. Without it, the values of ``y`` are the names.
+    With ``batch``, the index of the graph of each node, it is a collection of graphs. ``class_names`` has the names of
+    the classes 0, 1, ... in ``y``. Without it, the values of ``y`` are the names.
     """
     x = _features(fields.get("x"), where)
     edge_index = _edges(fields.get("edge_index"), x.size(0), where)
     edge_weight = _weights(fields.get("edge_weight"), edge_index, where)
-    y, found = _labels(fields.get("y"), x.size(0), where)
+    batch = _batch(fields.get("batch"), x.size(0), edge_index, where)
+    y, found = _labels(fields.get("y"), x.size(0), None if batch is None else int(batch[-1]) + 1, where)
     if class_names is None:
         class_names = found
     given = [key for key in MASKS if fields.get(key) is not None]
@@ -230,13 +281,43 @@ def from_fields(
         splits = _fixed(fields, given, y, where)
     return Dataset(
         name=name,
-        graph=Data(x=x, edge_index=edge_index, y=y, edge_weight=edge_weight),
+        graph=Data(x=x, edge_index=edge_index, y=y, edge_weight=edge_weight, batch=batch),
         class_names=tuple(class_names),
-        splits=splits or (node_splits(y) if y.is_floating_point() else ScaledSplits()),
+        splits=splits or _random_splits(y, batch),
         node_ids=None if node_ids is None else tuple(node_ids),
         feature_names=None if feature_names is None else tuple(feature_names),
         metric=metric or ("mae" if y.is_floating_point() else "accuracy"),
     )
+
+
+def _random_splits(y: Tensor, batch: Tensor | None) -> Splits:
+    if batch is None:
+        return node_splits(y) if y.is_floating_point() else ScaledSplits()
+    known = ~y.isnan() if y.is_floating_point() else y >= 0
+    if len(y) == len(batch):
+        return GraphSplits(batch, known)
+    return GraphSplits(torch.where(known, known.cumsum(0) - 1, 0), known)
+
+
+def _batch(value: Any, nodes: int, edge_index: Tensor, where: str) -> Tensor | None:
+    """The index of the graph of each node, ``[nodes]`` in ascending order, or ``None`` for a single graph."""
+    if value is None:
+        return None
+    batch = _array(value, "batch", where)
+    if batch.shape != (nodes,) or batch.dtype.kind not in "iu":
+        raise InputError(
+            f"{where}: batch is {batch.dtype} of shape {list(batch.shape)}, but x has {nodes} rows: give the index of "
+            "the graph of each node, or leave it out"
+        )
+    index = torch.from_numpy(_owned(np.ascontiguousarray(batch, dtype=np.int64)))
+    steps = index.diff()
+    if int(index[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
+        raise InputError(f"{where}: batch must be 0, ..., 0, 1, ..., 1, 2, ...: put the nodes of each graph together")
+    across = (index[edge_index[0]] != index[edge_index[1]]).nonzero().view(-1)
+    if len(across):
+        source, target = edge_index[:, int(across[0])].tolist()
+        raise InputError(f"{where}: edge {int(across[0])}, from node {source} to {target}, joins two graphs: drop it")
+    return index
 
 
 def _array(value: Any, key: str, where: str) -> np.ndarray:
@@ -323,15 +404,18 @@ def _weights(value: Any, edge_index: Tensor, where: str) -> Tensor | None:
     return torch.from_numpy(_owned(weights))
 
 
-def _labels(value: Any, nodes: int, where: str) -> tuple[Tensor, tuple[str, ...]]:
+def _labels(value: Any, nodes: int, graphs: int | None, where: str) -> tuple[Tensor, tuple[str, ...]]:
     """Classes 0, 1, ... in sorted order (-1 for none) with their names, or numbers (NaN for none) without names."""
     if value is None:
         return torch.full((nodes,), -1), ()
     y = _array(value, "y", where)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.shape != (nodes,):
-        raise InputError(f"{where}: y has shape {list(y.shape)}, but x has {nodes} rows: give one label per node")
+    if y.shape not in ((nodes,), (graphs,)):
+        either = "" if graphs is None else f", or one for each of the {graphs} graphs"
+        raise InputError(
+            f"{where}: y has shape {list(y.shape)}, but x has {nodes} rows: give one label per node{either}"
+        )
     if y.dtype.kind in "US":
         try:
             text = y.astype(np.str_)

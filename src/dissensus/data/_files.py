@@ -12,7 +12,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from dissensus.data._csv import find_pair, read_csv
-from dissensus.data._dataset import MASKS, Dataset, from_fields
+from dissensus.data._dataset import MASKS, Dataset, from_fields, joined
 from dissensus.errors import InputError
 
 _LAYOUT = (
@@ -47,7 +47,7 @@ def read_npz(path: Path) -> Dataset:
             archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise InputError(f"{path} has a single array and is not an archive: use numpy.savez({_LAYOUT})")
-            wanted = ("x", "edge_index", "edge_weight", "y", "labels", *MASKS)
+            wanted = ("x", "edge_index", "edge_weight", "y", "labels", "batch", *MASKS)
             csr = [f"{p}{part}" for p in ("", "adj_", "attr_") for part in ("indptr", "indices", "data", "shape")]
             found = {key: archive[key] for key in (*wanted, *csr) if key in archive.files}
     except InputError:
@@ -123,7 +123,9 @@ def _dense(found: Mapping[str, Any], path: Path) -> np.ndarray:
 
 
 def read_pt(path: Path) -> Dataset:
-    """Read a PyG ``Data`` saved by ``torch.save``, a dictionary of its tensors, or a one-graph ``processed/data.pt``.
+    """Read a PyG ``Data`` saved by ``torch.save``, a list of them, or a dictionary of its tensors.
+
+    A ``processed/data.pt`` of PyG with one graph is read as well.
 
     The file is read with ``weights_only=True``, and besides tensors and plain containers only PyG's storage classes are
     allowed, so that a file cannot run code.
@@ -145,7 +147,15 @@ def read_pt(path: Path) -> Dataset:
     if isinstance(content, tuple) and len(content) == 3:
         content, slices, _ = content
         if slices is not None:
-            raise InputError(f"{path} has several graphs: save one with torch.save(dataset[0], ...)")
+            raise InputError(f"{path} has several graphs: save them with torch.save(list(dataset), ...)")
+    if isinstance(content, list) and all(isinstance(graph, Data) for graph in content):
+        try:
+            content = joined(content, str(path))
+        except InputError:
+            raise
+        # As below.
+        except Exception as error:
+            raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
     if isinstance(content, Data):
         try:
             content = content.to_dict()
@@ -153,5 +163,7 @@ def read_pt(path: Path) -> Dataset:
         except Exception as error:
             raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path} has a {type(content).__name__}, not a graph: save a Data or a dictionary of tensors")
+        raise InputError(
+            f"{path} has a {type(content).__name__}, not a graph: save a Data, a list of them or a dictionary"
+        )
     return from_fields(content, name=path.stem, where=str(path))

@@ -78,6 +78,7 @@ def save(result: Run, folder: str | PathLike[str]) -> None:
         "features": dataset.feature_names,
         "nodes": dataset.node_ids if ours and model.bound_nodes is not None else None,
         "plain": not ours,
+        "per": "graph" if dataset.per_graph else "node",
         "sizes": sizes | {"num_nodes": dataset.graph.num_nodes},
         "result": result.as_dict(),
     }
@@ -268,20 +269,20 @@ def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[
     data, dtype = dataset.graph, getattr(torch, saved.config.train.dtype)
     fields = fields_of(data, torch.device("cpu"), dtype)
     scores = saved.model(data.x.to(dtype), data.edge_index, **inputs(saved.model, fields))
-    graphs = _of_graphs(dataset)
-    scores = pool(scores, data.batch if graphs else None, len(data.y))
+    per = saved.facts.get("per", "graph" if dataset.per_graph else "node")
+    if per == "graph":
+        batch = torch.zeros(len(scores), dtype=torch.long) if data.batch is None else data.batch
+        scores = pool(scores, batch, int(batch[-1]) + 1)
+    else:
+        scores = pool(scores, None, len(scores))
     return Prediction(
         values=scores.softmax(1) if saved.classes else scores,
-        names=range(len(scores)) if graphs else dataset.node_ids or range(len(scores)),
+        names=(dataset.node_ids if per == "node" else None) or range(len(scores)),
         classes=saved.classes,
-        per="graph" if graphs else "node",
+        per=per,
         model=saved.config.model.name,
         order_unknown=order_unknown(saved, dataset),
     )
-
-
-def _of_graphs(dataset: Dataset) -> bool:
-    return dataset.graph.batch is not None and len(dataset.graph.y) != dataset.graph.num_nodes
 
 
 def undirected(config: Config) -> bool:
