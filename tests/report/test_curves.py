@@ -34,3 +34,11 @@ def test_series_takes_arrays():
     line = Series("a", np.arange(3), np.float32([1, 2, 3]))
     assert line.x == [0, 1, 2]
     assert line.y == [1, 2, 3]
+
+
+def test_curves_that_coincide_have_markers_at_different_points():
+    curves = Curves([Series(name, range(80), [1.0] * 80) for name in "abc"])
+    assert [curves.markers(line) for line in curves.series] == [(0, 10), (1, 10), (2, 10)]
+    assert curves.chart()["lines"][2]["every"] == (2, 10)
+    short = Curves([Series(name, range(8), [1.0] * 8) for name in "ab"])
+    assert short.markers(short.series[1]) == (0, 1)

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from dissensus.errors import MissingExtraError
+from dissensus.errors import InputError, MissingExtraError
 from dissensus.report import Curves, Series
 from dissensus.report._figure import _look, draw
 
@@ -43,6 +43,25 @@ def test_save_draws_the_whole_range_of_floats(tmp_path):
     ys = [10.0**-k for k in range(0, 324, 18)]
     png, _ = Curves([Series("$a$_b", range(len(ys)), ys)], y_log=True, title="$\\bad{").save(tmp_path / "deep")
     assert png.stat().st_size > 0
+
+
+def test_zero_and_what_is_below_the_floor_have_places_of_their_own():
+    ys = [1.0, 1e-20, 1e-57, 0.0, float("nan"), -1.0]
+    curves = Curves([Series("a", range(6), ys), Series("b", range(6), [1.0] * 6)], y_log=True, y_floor=1e-40)
+    assert [curves.place(y) for y in ys[:4]] == [1.0, 1e-20, 1e-40, pytest.approx(1e-45)]
+    assert curves.runs(curves.series[0]) == [[0, 1, 2, 3]]
+    assert {"1", "< 10⁻⁴⁰", "0"} <= set(ticks(curves))
+    # Where nothing is drawn there, there is no tick.
+    assert "0" not in ticks(Curves([Series("a", [1, 2], [1.0, 1e-20])], y_log=True, y_floor=1e-40))
+    with pytest.raises(InputError, match=r"y_floor is 1e-40: give one of at least 1e-200, with y_log=True"):
+        Curves([Series("a", [1], [1.0])], y_floor=1e-40)
+
+
+def ticks(curves):
+    figure = Figure()
+    draw(curves, figure)
+    figure.draw_without_rendering()
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
 def test_save_without_matplotlib_names_the_extra(tmp_path, monkeypatch):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from dissensus.errors import InputError
-from dissensus.report import Page
+from dissensus.report import Page, Value
 from dissensus.runs import Record
 from dissensus.studies import STUDIES
+from dissensus.studies._claim import claim
 from dissensus.studies._results import read_results
-from dissensus.studies._show import add_section, cells, items, markdown, notes, update_readme
+from dissensus.studies._show import _quantiles, add_section, cells, items, markdown, notes, update_readme
 from dissensus.studies._study import Request, settings_key
 
 ROOT = Path(__file__).parents[2]
@@ -75,15 +76,20 @@ def test_markers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", ["claim", *STUDIES])
 def test_readme_and_committed_results_agree(name):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    marked = f"<!-- results:{name} -->" in text
-    if not marked or not (ROOT / "results" / name / "runs.csv").is_file():
+    folder = ROOT / "results"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    if name == "claim":
+        rows = {study: read_results(folder, STUDIES[study])[0] for study in STUDIES if (folder / study).is_dir()}
+        section = claim(rows).markdown()
+    elif f"<!-- results:{name} -->" in text and (folder / name / "runs.csv").is_file():
+        rows, meta = read_results(folder, STUDIES[name])
+        assert not meta["quick"]
+        section = markdown(STUDIES[name], rows, ".")
+    else:
         pytest.skip("no committed results of this study, or no markers in the README")
-    rows, meta = read_results(ROOT / "results", STUDIES[name])
-    assert not meta["quick"]
-    assert update_readme(text, {name: markdown(STUDIES[name], rows, "results")})[0] == text
+    assert update_readme(text, {name: section}) == (text, [name]), "run 'make results'"
 
 
 @pytest.mark.slow
@@ -109,3 +115,28 @@ def test_tables_name_a_model_of_a_file_without_its_folder():
 
     assert shown("/a/mine.py:Net", "gcn") == {"mine.py:Net", "gcn"}
     assert shown("/a/mine.py:Net", "/b/mine.py:Net") == {"/a/mine.py:Net", "/b/mine.py:Net"}
+
+
+def changed(dataset, test, split=1, *, change):
+    row = {"dataset": dataset, "model": "bimp", "split": split, "seed": 1, "status": "done", "test": test}
+    return {**row, "change": change, "preset": "tuned", "error": None}
+
+
+def test_what_a_change_brings_is_a_difference_over_common_splits():
+    rows = [
+        *(changed("cora", test, split, change="none") for split, test in ((1, 80.0), (2, 83.0), (3, 99.0))),
+        *(changed("cora", test, split, change="linear") for split, test in ((1, 78.0), (2, 82.0), (4, 10.0))),
+        changed("texas", 70.0, change="linear"),
+    ]
+    (table,) = [item.content for item in items(STUDIES["ablation"], rows) if item.stem == "differences"]
+    assert table.columns == ["change", "cora", "texas"]
+    assert table.rows == [["linear", Value.of([-2.0, -1.0]), None]]
+    assert "| linear | -1.50 ± 0.71 (2) | – |" in table.markdown()
+    assert table.rows[0][1].mean == pytest.approx(-1.5)
+
+
+def test_quantiles_are_measured_values_and_a_state_that_diverged_counts_as_large():
+    rows = [{"status": "done", "split": i, "seed": i, "y": y} for i, y in enumerate([5.0, 1.0, 3.0, float("inf"), 2.0])]
+    assert _quantiles(rows, "y") == (3.0, 1.0, float("inf"))
+    ten = [{"status": "done", "split": i, "seed": i, "y": float(i)} for i in range(10)]
+    assert _quantiles(ten, "y") == (4.0, 1.0, 8.0)

@@ -9,6 +9,8 @@ from typing import Any
 
 from dissensus.errors import InputError
 
+_BELOW = 1e-5  # zero is drawn this much lower than the floor of a logarithmic axis
+
 
 @dataclass
 class Series:
@@ -42,7 +44,8 @@ class Series:
 class Curves:
     """Several :class:`Series` on common axes.
 
-    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. :meth:`save` writes files for
+    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. With ``y_floor``, smaller values
+    are drawn at a tick of their own, ``< y_floor``, and zero at another one below it. :meth:`save` writes files for
     print, which needs matplotlib (the extra ``plot``); a :class:`Page` draws the chart by itself.
     """
 
@@ -53,17 +56,34 @@ class Curves:
     x_log: bool = False
     y_log: bool = False
     caption: str = ""
+    y_floor: float | None = None
     names: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.y_floor is not None and not (self.y_log and self.y_floor >= 1e-200):
+            raise InputError(f"y_floor is {self.y_floor}: give one of at least 1e-200, with y_log=True")
         self.names = list(dict.fromkeys(line.name for line in self.series))
         if not any(self.runs(line) for line in self.series):
             positive = " and positive, for a log axis," if self.x_log or self.y_log else ""
             raise InputError(f"chart {self.title!r} has nothing to draw; give a series with a finite{positive} point")
 
+    def place(self, y: float) -> float:
+        """Where a value stands on the vertical axis: itself, unless it is below ``y_floor``."""
+        if self.y_floor is None or not 0 <= y < self.y_floor:
+            return y
+        return self.y_floor if y > 0 else self.y_floor * _BELOW
+
     def runs(self, line: Series) -> list[list[int]]:
         """Indices of each stretch of a series without a gap."""
         return _stretches(self._drawn(line, index) for index in range(len(line.x)))
+
+    def markers(self, line: Series) -> tuple[int, int]:
+        """The first point with a marker and the step to the next one: all of a short line, about eight of a long one.
+
+        They differ between names, so that curves that coincide are told apart.
+        """
+        step = 1 if len(line.x) <= 24 else len(line.x) // 8
+        return self.names.index(line.name) % step, step
 
     def bands(self, line: Series) -> list[list[int]]:
         """Indices of each stretch of a series that has a band; a single run, say, has no spread."""
@@ -89,6 +109,7 @@ class Curves:
             "yLabel": self.y_label,
             "xLog": self.x_log,
             "yLog": self.y_log,
+            "yFloor": self.y_floor,
             "lines": [
                 {
                     "name": line.name,
@@ -97,7 +118,8 @@ class Curves:
                     "low": line.low and _numbers(line.low),
                     "high": line.high and _numbers(line.high),
                     "dashed": line.dashed,
-                    "markers": 3 if len(line.x) <= 24 else 0,
+                    "markers": 3,
+                    "every": self.markers(line),
                 }
                 for line in self.series
             ],
@@ -109,7 +131,7 @@ class Curves:
         return f"{self.title or 'Line chart'}: {axes}; {', '.join(self.names)}"
 
     def _drawn(self, line: Series, index: int) -> bool:
-        return _visible(line.x[index], self.x_log) and _visible(line.y[index], self.y_log)
+        return _visible(line.x[index], self.x_log) and _visible(self.place(line.y[index]), self.y_log)
 
 
 def _floats(values: Iterable[float]) -> list[float]:

@@ -1,8 +1,9 @@
 """Curves drawn by matplotlib, as files for print."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2, log10
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dissensus.report._drawing import drawing
@@ -30,7 +31,7 @@ def draw(curves: "Curves", figure: "Figure") -> None:
     ax = figure.subplots()
     xs, ys = _extent(curves)
     _scale(ax.xaxis, ax.set_xscale, ax.set_xlim, xs, curves.x_log)
-    _scale(ax.yaxis, ax.set_yscale, ax.set_ylim, ys, curves.y_log)
+    _scale(ax.yaxis, ax.set_yscale, ax.set_ylim, ys, curves.y_log, _named(curves, ys))
     ax.grid(color=LIGHT["grid"], linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
@@ -47,13 +48,12 @@ def _line(curves: "Curves", line: "Series", ax: Any, lowest: float) -> None:
     style = _look(curves.names.index(line.name), line.dashed)
     if line.low is not None and line.high is not None:
         for run in curves.bands(line):
-            low = [max(line.low[i], lowest) for i in run]
-            high = [line.high[i] for i in run]
+            low = [max(curves.place(line.low[i]), lowest) for i in run]
+            high = [curves.place(line.high[i]) for i in run]
             ax.fill_between([line.x[i] for i in run], low, high, color=style["color"], alpha=0.15, linewidth=0)
     for run in curves.runs(line):
-        # A marker at every point of a short run, and at about eight of a long one.
-        every = 1 if len(run) <= 24 else max(1, len(run) // 8)
-        ax.plot([line.x[i] for i in run], [line.y[i] for i in run], markevery=every, **style)
+        ys = [curves.place(line.y[i]) for i in run]
+        ax.plot([line.x[i] for i in run], ys, markevery=curves.markers(line), **style)
 
 
 def _extent(curves: "Curves") -> tuple[list[float], list[float]]:
@@ -63,14 +63,29 @@ def _extent(curves: "Curves") -> tuple[list[float], list[float]]:
     for line in curves.series:
         for run in curves.runs(line):
             xs += [line.x[i] for i in run]
-            ys += [line.y[i] for i in run]
+            ys += [curves.place(line.y[i]) for i in run]
         for run in curves.bands(line):
             ends = [end[i] for end in (line.low, line.high) if end is not None for i in run]
-            ys += [end for end in ends if end > 0 or not curves.y_log]
+            ys += [end for end in map(curves.place, ends) if end > 0 or not curves.y_log]
     return xs, ys
 
 
-def _scale(axis: Any, set_scale: Any, set_limits: Any, values: Sequence[float], log: bool) -> None:
+def _named(curves: "Curves", ys: Sequence[float]) -> dict[float, str]:
+    """The ticks that stand for zero and for all that is below the floor, where something is drawn there."""
+    if curves.y_floor is None:
+        return {}
+    names = {curves.place(0.0): "0", curves.y_floor: f"< {_label(curves.y_floor)}"}
+    return {place: name for place, name in names.items() if place in ys}
+
+
+def _scale(
+    axis: Any,
+    set_scale: Any,
+    set_limits: Any,
+    values: Sequence[float],
+    log: bool,
+    named: Mapping[float, str] = MappingProxyType({}),
+) -> None:
     low, high = min(values), max(values)
     if not log:
         room = 0.03 * (high - low) or 0.1 * abs(low) or 1.0
@@ -87,9 +102,13 @@ def _scale(axis: Any, set_scale: Any, set_limits: Any, values: Sequence[float], 
     if 2 <= len(different) <= 16 and all(log2(value).is_integer() for value in different):
         axis.set_major_locator(FixedLocator(different))
     else:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if end - start < 1.5 else (1.0,), numticks=8))
+        ticks = LogLocator(subs=(1.0, 2.0, 5.0) if end - start < 1.5 else (1.0,), numticks=8)
+        # Beside a tick with a name there is no room for another one.
+        least = 1e3 * max(named, default=0.0)
+        above = [value for value in ticks.tick_values(low, high) if least < value <= high]
+        axis.set_major_locator(FixedLocator([*named, *above]) if named else ticks)
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _label(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: named.get(value) or _label(value)))
 
 
 def _label(value: float) -> str:

@@ -27,7 +27,7 @@ VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "g
 DISCRETE = ("gat", "gcn", "gcn-pairnorm", "gcn-group", "sage")
 # The same models with the weights that they have by default, whose rectified units often die.
 RANDOM = {f"{name}, random weights": name for name in DISCRETE}
-_FLOOR = 1e-40  # on a logarithmic axis zero is drawn here
+_FLOOR = 1e-40  # far below what double precision leaves of equal states, about 1e-32
 _COMMON = {"nodes": 10, "channels": 2, "edge_share": 0.4, "layers": 1000}
 
 
@@ -197,9 +197,11 @@ def _charts(name: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] =
             x_log=True,
             y_log=logarithmic,
             within=(0.0, 1e10) if logarithmic else (0.0, inf),
-            floor=_FLOOR if logarithmic else -inf,
+            floor=_FLOOR if logarithmic else None,
+            quantiles=True,
+            readme=measure == "dirichlet_energy" and name != "variants",
             x_label="layers, or Euler steps of size 1",
-            y_label=f"{label} (the bottom, {_FLOOR:g}, is zero or less than that)" if logarithmic else label,
+            y_label=label,
         )
         for measure, (label, logarithmic) in _MEASURES.items()
     ]
@@ -212,8 +214,10 @@ ENERGY = Energy(
         "Untrained models on connected random graphs of 10 nodes with 2 features from U[0, 1], one graph per seed and "
         "the same for all models, through 1000 layers or Euler steps of size 1. A continuous model starts at the "
         "features. A discrete one has the identity in place of its weights, so that no rectified unit dies, and its "
-        "normalisation uses the statistics of the states. With random weights every unit of GCN dies, and of SAGE in "
-        "most seeds: a state of zeros, drawn at the bottom, is no smoothing. "
+        "normalisation uses the statistics of the states. With random weights every unit of GCN dies, and those of "
+        "SAGE in some seeds: a state of zeros, of rank 0, is no smoothing. Rounding keeps the energy of equal states "
+        "near 1e-32; it is 0 where they are equal to the last bit. Curves are medians over the seeds, bands reach from "
+        "the 10% to the 90% quantile. "
         "The raw energy of a state that grows says little: the energy relative to the squared norm, and the ranks, "
         "stand beside it."
     ),

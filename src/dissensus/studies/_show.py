@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -311,7 +311,7 @@ def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
         return None
     if not any(isfinite(y) and (y > 0 or not view.y_log) for line in series for y in line.y):
         return None
-    return Curves(series, view.x_label, view.y_label, title, view.x_log, view.y_log)
+    return Curves(series, view.x_label, view.y_label, title, view.x_log, view.y_log, y_floor=view.floor)
 
 
 def _series(study: Study, view: Lines, name: str, rows: Rows) -> Series:
@@ -324,16 +324,25 @@ def _series(study: Study, view: Lines, name: str, rows: Rows) -> Series:
             places = [(fmean(row[view.x] for row in part), part) for _, part in places]
         points = [(x, _value(study, part, view.value) or Value(nan)) for x, part in places]
     low, high = view.within
-    points = [(x, value if low <= value.mean <= high else Value(nan)) for x, value in points]
-    bands = [[max(end, view.floor) for end in value.interval] for _, value in points]
+    if view.quantiles:
+        ends = [_quantiles(part, view.value) for _, part in places]
+    else:
+        ends = [(value.mean, *value.interval) for _, value in points]
+    drawn = [band if low <= band[0] <= high else (nan, nan, nan) for band in ends]
     return Series(
         name,
         [x for x, _ in points],
-        [max(value.mean, view.floor) for _, value in points],
-        [low for low, _ in bands],
-        [high for _, high in bands],
+        [y for y, _, _ in drawn],
+        [low for _, low, _ in drawn],
+        [high for _, _, high in drawn],
         dashed=bool(view.dashed and rows[0][view.dashed]),
     )
+
+
+def _quantiles(rows: Rows, value: str) -> tuple[float, float, float]:
+    """Median, 10% and 90% quantile, each a value that was measured; a value that is not finite counts as large."""
+    found = sorted(number if isfinite(number) else inf for number in per_split(rows, value).values())
+    return found[(len(found) - 1) // 2], found[len(found) // 10], found[-1 - len(found) // 10]
 
 
 def _pitchfork(rows: Rows, stem: Path) -> list[Path]:

@@ -113,7 +113,8 @@ class Lines(View):
         dashed: a column; pieces in which it is true are drawn broken.
         x_label, y_label, x_log, y_log: of the axes.
         within: values outside this range are not drawn, so that one curve that diverges does not flatten all others.
-        floor: smaller values are drawn here, so that zero has a place on a logarithmic axis.
+        floor: on a logarithmic axis smaller values have one place, and zero another one.
+        quantiles: median and the band from the 10% to the 90% quantile, in place of the mean and its 95% interval.
     """
 
     x: str
@@ -128,7 +129,8 @@ class Lines(View):
     x_log: bool = False
     y_log: bool = False
     within: tuple[float, float] = (-inf, inf)
-    floor: float = -inf
+    floor: float | None = None
+    quantiles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

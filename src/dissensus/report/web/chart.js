@@ -3,8 +3,8 @@
 // smallest library that is well kept: 51 KB, against 210 KB of Chart.js 4.6, 490 KB of Observable Plot 0.6 with D3, and
 // 500 KB to 1.1 MB of ECharts 6.1; and it draws on canvas, fast enough for 300 lines while a slider moves.
 //
-// A chart is plain data: {title, describe, xLabel, yLabel, xLog, yLog, x: [low, high], y: [low, high], lines, dots},
-// a line {name, x, y, low, high, dashed, colour, width, markers}. Null leaves a gap. Without ranges they are those of
+// A chart is plain data: {title, describe, xLabel, yLabel, xLog, yLog, yFloor, x: [low, high], y: [low, high], lines, dots},
+// a line {name, x, y, low, high, dashed, colour, width, markers, every: [first, step] of the markers}. Null leaves a gap. Without ranges they are those of
 // the data. Lines of one name share a colour and an entry in the legend.
 
 const SERIES = 8;
@@ -81,6 +81,7 @@ class Chart {
   make(target, width, all = false) {
     const { spec } = this;
     const ink = () => colour("muted");
+    const named = (value, side) => side === 3 && spec.yFloor && value <= spec.yFloor && (value < spec.yFloor ? "0" : `< ${logLabel(value)}`);
     const axis = (side, label, log) => ({
       side, label, font: FONT, labelFont: FONT, labelSize: 20, labelGap: 0, stroke: ink, gap: 4,
       grid: { stroke: () => colour("grid"), width: 1 },
@@ -89,7 +90,7 @@ class Chart {
       space: side === 2 ? 56 : 34,
       size: side === 2 ? 28 : (_, values) => 12 + 7 * Math.max(2, ...(values || []).map((text) => text.length)),
       ...(log && { splits: (u) => logTicks(side === 2 ? u.scales.x : u.scales.y, this.spec, side), filter: (_, all) => all }),
-      values: (_, splits) => splits.map((value) => (log ? logLabel(value) : linearLabel(value, splits))),
+      values: (_, splits) => splits.map((value) => (log ? named(value, side) || logLabel(value) : linearLabel(value, splits))),
     });
     const range = (axis) => () => limits(this.spec, axis);
     const plot = new uPlot(
@@ -114,7 +115,8 @@ class Chart {
     const { ctx, bbox } = u;
     const ratio = devicePixelRatio || 1;
     const px = pixels(u.scales.x, bbox.left, bbox.width, this.spec.xLog);
-    const py = pixels(u.scales.y, bbox.top + bbox.height, -bbox.height, this.spec.yLog);
+    const height = pixels(u.scales.y, bbox.top + bbox.height, -bbox.height, this.spec.yLog);
+    const lift = lifted(this.spec), py = (value) => height(lift(value));
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
@@ -133,7 +135,7 @@ class Chart {
       ctx.beginPath();
       let down = false;
       for (let i = 0; i < line.x.length; i++) {
-        const there = line.y[i] !== null && line.x[i] !== null && (!this.spec.yLog || line.y[i] > 0);
+        const there = line.y[i] !== null && line.x[i] !== null && (!this.spec.yLog || lift(line.y[i]) > 0);
         if (there && down) ctx.lineTo(px(line.x[i]), py(line.y[i]));
         else if (there) ctx.moveTo(px(line.x[i]), py(line.y[i]));
         down = there;
@@ -142,8 +144,9 @@ class Chart {
       if (line.markers) {
         ctx.setLineDash([]);
         if (line.dashed) ctx.fillStyle = colour("paper");
-        for (let i = 0; i < line.x.length; i++) {
-          if (line.y[i] === null || (this.spec.yLog && line.y[i] <= 0)) continue;
+        const [first, step] = line.every || [0, 1];
+        for (let i = first; i < line.x.length; i += step) {
+          if (line.y[i] === null || (this.spec.yLog && lift(line.y[i]) <= 0)) continue;
           drawMarker(ctx, shape(line, names), px(line.x[i]), py(line.y[i]), line.markers * ratio);
           if (line.dashed) ctx.stroke();
         }
@@ -242,7 +245,9 @@ function legendKey(line, names) {
   return context.root;
 }
 
-const sameAxes = (a, b) => ["xLabel", "yLabel", "xLog", "yLog"].every((name) => a[name] === b[name]);
+// Where a value stands on the vertical axis: below the floor there is one place for all but zero, and one for zero.
+const lifted = (spec) => (value) => (!spec.yFloor || value === null || value >= spec.yFloor || value < 0 ? value : value > 0 ? spec.yFloor : 1e-5 * spec.yFloor);
+const sameAxes = (a, b) => ["xLabel", "yLabel", "xLog", "yLog", "yFloor"].every((name) => a[name] === b[name]);
 // What uPlot sees: two points that give it something to scale.
 const frame = (spec) => [limits(spec, "x"), [null, null]];
 
@@ -254,11 +259,12 @@ function pixels(scale, start, length, log) {
 
 function limits(spec, axis) {
   if (spec[axis]) return spec[axis];
-  const log = spec[`${axis}Log`];
+  const log = spec[`${axis}Log`], lift = lifted(spec);
   let low = Infinity, high = -Infinity;
   for (const line of spec.lines) {
     for (const part of axis === "x" ? [line.x] : [line.y, line.low || [], line.high || []]) {
-      for (const value of part) {
+      for (const each of part) {
+        const value = axis === "y" ? lift(each) : each;
         if (value === null || (log && value <= 0)) continue;
         low = Math.min(low, value);
         high = Math.max(high, value);
@@ -300,12 +306,13 @@ function logTicks(scale, spec, side) {
   const first = Math.ceil(Math.log10(scale.min) - 1e-9), last = Math.floor(Math.log10(scale.max) + 1e-9);
   if (own.length > 1 && own.length <= 16 && own.every((x) => Number.isInteger(Math.log2(x)))) return own.sort((a, b) => a - b);
   const decades = Math.log10(scale.max / scale.min);
-  const ticks = [];
+  const ticks = side === 3 && spec.yFloor ? [1e-5 * spec.yFloor, spec.yFloor].filter((value) => value >= scale.min) : [];
+  const least = ticks.length ? 1e3 * spec.yFloor : 0;
   const step = Math.max(1, Math.ceil(decades / 7));
   for (let e = first - 1; e <= last; e++) {
     for (const factor of decades < 1.5 ? [1, 2, 5] : [1]) {
       const value = factor * 10 ** e;
-      if (value >= scale.min && value <= scale.max && (decades < 1.5 || (e - first) % step === 0)) ticks.push(value);
+      if (value >= scale.min && value <= scale.max && value > least && (decades < 1.5 || (e - first) % step === 0)) ticks.push(value);
     }
   }
   return ticks;
