@@ -6,16 +6,22 @@ accuracy becomes the preset ``missing``. BIMP's fixed settings (64 options, atte
 were found by hand on the same splits of Cora, in about 40 further trials.
 
 python results/search/missing.py cora --store missing.db
+
+writes ``results/search/missing/cora.json``, every trial, and the preset ``missing`` of Cora.
 """
 
 import argparse
+import json
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from dissensus import runs, train
+from dissensus.train.presets import ROOT, write_settings
 
+FOLDER = Path(__file__).parent / "missing"
 SPLITS = tuple(range(1, 11))
 
 _COMMON = {"model.normalize_features": True, "train.epochs": 60, "train.lr": 0.01, "train.weight_decay": 5e-4}
@@ -64,18 +70,36 @@ def trials(dataset: str, model: str) -> Iterator[dict[str, Any]]:
         yield train.resolve(dataset, model, preset="none", flags=flags).as_dict()
 
 
-def search(dataset: str, models: list[str], store: str | None) -> None:
-    """Try every setting, and print each with its validation accuracy, the best of each model last."""
-    for model in models:
-        judged = []
-        for base in trials(dataset, model):
-            grid = runs.grid(base, {"data.split": SPLITS})
-            records = runs.execute(grid, train.TARGET, store=store).records
-            val, test = (mean(r.result[part] if r.result else 0.0 for r in records) for part in ("val", "test"))
-            judged.append((val, base))
-            print(f"{dataset} {model} {base['model']} {base['train']} validation {val:.2f} ({test:.2f})", flush=True)
-        val, best = max(judged, key=lambda pair: pair[0])
-        print(f"{dataset} {model}: {val:.2f} {best['model']} {best['train']}", flush=True)
+def search(dataset: str, model: str, store: str | None) -> None:
+    """Try every setting of a model, keep all trials, and make the best the preset."""
+    judged: list[dict[str, Any]] = []
+    for base in trials(dataset, model):
+        grid = runs.grid(base, {"data.split": SPLITS})
+        records = runs.execute(grid, train.TARGET, store=store).records
+        val, test = (mean(r.result[part] if r.result else 0.0 for r in records) for part in ("val", "test"))
+        settings = {name: base["train"].get(name) for name in ("node_dropout", "consistency")}
+        judged.append({"model": base["model"], **settings, "val": round(val, 2), "test": round(test, 2)})
+        print(f"{dataset} {model} {base['model']} {settings} validation {val:.2f}", flush=True)
+    best = max(judged, key=lambda trial: trial["val"])
+    note = (
+        f"mean validation accuracy {best['val']:.2f} over splits {SPLITS[0]}-{SPLITS[-1]} with the features of all "
+        f"other nodes missing, the best of {len(judged)} trials (results/search/missing.py)"
+    )
+    chosen = {key: value for key, value in best["model"].items() if key != "name"}
+    trained = {key: TRIALS[model][0].get(f"train.{key}") for key in ("epochs", "lr", "weight_decay", "node_dropout")}
+    trained |= {key: best[key] for key in ("node_dropout", "consistency")}
+    layer = {"model": chosen, "train": {key: value for key, value in trained.items() if value is not None}}
+    write_settings(ROOT / "missing" / f"{dataset}.toml", [model], note, {k: v for k, v in layer.items() if v})
+    keep(FOLDER / f"{dataset}.json", model, judged)
+
+
+def keep(path: Path, model: str, judged: list[dict[str, Any]]) -> None:
+    """Put a model's trials, best first, into the file of the dataset, in place of those it had."""
+    old = json.loads(path.read_text())["trials"] if path.is_file() else []
+    rows = [row for row in old if row["model"]["name"] != model] + judged
+    rows.sort(key=lambda row: -row["val"])
+    text = ",\n".join(f"  {json.dumps(row, sort_keys=True)}" for row in rows)
+    path.write_text(f'{{"splits": {list(SPLITS)}, "trials": [\n{text}\n]}}\n')
 
 
 if __name__ == "__main__":
@@ -84,4 +108,5 @@ if __name__ == "__main__":
     parser.add_argument("--models", nargs="+", default=list(TRIALS), choices=list(TRIALS))
     parser.add_argument("--store")
     given = parser.parse_args()
-    search(given.dataset, given.models, given.store)
+    for name in given.models:
+        search(given.dataset, name, given.store)
