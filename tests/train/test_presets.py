@@ -4,7 +4,7 @@ import pytest
 
 from dissensus.errors import InputError
 from dissensus.train import preset_names, read_preset, resolve
-from dissensus.train.presets import ROOT, read_settings, write_settings
+from dissensus.train.presets import ROOT, SPACES, read_settings, write_settings
 
 DATASETS = (
     "cora",
@@ -169,3 +169,14 @@ def test_a_written_preset_is_read_again(tmp_path):
     ]
     assert read_preset(str(path), "karate", "bimp") == first | {"train": {"lr": 0.25}}
     assert resolve("karate", "gcn", preset=str(path)).train.epochs == 3
+
+
+def test_every_preset_is_the_same_after_it_is_written_anew(tmp_path):
+    path = tmp_path / "p.toml"
+    for file in sorted(set(ROOT.rglob("*.toml")) - set(SPACES.glob("*.toml"))):
+        path.unlink(missing_ok=True)
+        entries = read_settings(file)
+        for entry in entries:
+            sections = {name: values for name, values in entry.items() if name not in ("models", "note")}
+            write_settings(path, entry["models"], entry.get("note", ""), sections)
+        assert read_settings(path) == entries

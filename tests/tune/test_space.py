@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from dissensus import nn
 from dissensus.errors import InputError
@@ -50,8 +51,48 @@ def test_wrong_files_are_refused(tmp_path: Path, text, message):
         read_space("gcn", path)
 
 
-def test_a_model_without_a_space_says_how_to_give_one():
-    with pytest.raises(InputError, match="--space FILE"):
+class Deep(torch.nn.Module):
+    def __init__(self, in_channels, hidden_channels, out_channels, *, rounds=3, dropout=0.5):
+        super().__init__()
+
+
+COMMON = ["model.hidden_channels", "train.lr", "train.weight_decay"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "def __init__(self, in_channels, hidden_channels, out_channels, *, num_layers=2, dropout=0.5): ...",
+            ["model.dropout", "model.num_layers"],
+        ),
+        ("def __init__(self, in_channels, hidden_channels, out_channels, *, time=2.0): ...", ["model.time"]),
+        ("def __init__(self, in_channels, hidden_channels, out_channels): ...", []),
+    ],
+)
+def test_a_model_of_a_file_gets_the_default_space(tmp_path, text, expected):
+    file = tmp_path / "mine.py"
+    file.write_text(f"import torch\nclass Net(torch.nn.Module):\n    {text}\n")
+    space = read_space(f"{file}:Net")
+    assert space.name == "default"
+    assert sorted(space.domains) == sorted(COMMON + expected)
+    assert str(space).startswith("search space default: model.hidden_channels")
+
+
+def test_the_declared_depth_is_searched_and_what_the_name_sets_is_not(monkeypatch):
+    info = nn.ModelInfo("deep", Deep, options={"dropout": 0.1}, depth="rounds")
+    monkeypatch.setattr(nn, "info", lambda name: info)
+    space = read_space("deep")
+    assert sorted(space.domains) == sorted([*COMMON, "model.rounds"])
+    assert space.domains["model.rounds"].kind == "integer"
+
+
+def test_every_model_has_a_space_and_a_file_names_a_model_by_any_path(tmp_path, monkeypatch):
+    assert all(read_space(name).domains for name in nn.names())
+    monkeypatch.chdir(tmp_path)
+    Path("space.toml").write_text('models = ["mine.py:Net"]\n[train.lr]\nuniform = [0.0, 1.0]')
+    assert read_space(f"{tmp_path}/mine.py:Net", Path("space.toml")).name == "space.toml"
+    with pytest.raises(InputError, match="unknown model 'nothing'"):
         read_space("nothing")
 
 
@@ -59,7 +100,7 @@ def test_a_model_without_a_space_says_how_to_give_one():
 @pytest.mark.slow
 def test_every_proposal_makes_a_model():
     seen = []
-    for file in sorted(SPACES.glob("*.toml")):
+    for file in sorted(set(SPACES.glob("*.toml")) - {SPACES / "default.toml"}):
         space = read_space(next(iter(_models(file))), file)
         for model in space.models:
             seen.append(model)

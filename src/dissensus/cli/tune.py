@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--splits", metavar="LIST", help=f"splits to validate on (default: the first {_SPLITS})")
     add("--search", default="random", help="how settings are proposed: random, or tpe (Optuna)")
     add("--scheduler", default="asha", help="asha stops trials that lag behind early; none does not")
-    add("--space", metavar="FILE", help="TOML file with a search space, in place of the model's own")
+    add("--space", metavar="FILE", help="TOML file with a search space, instead of the model's or the default one")
     add("--search-seed", type=int, default=1, metavar="N", help="seed of the proposals")
     add("--store", metavar="FILE", help="keep finished runs here, and take from here those that it has")
     add("--workers", type=int, metavar="N", help="trials at a time (default: as the cores allow)")
@@ -40,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
     model, dataset = layers["model"]["name"], Path(base.data.name).stem
     space = tune.read_space(model, Path(args.space) if args.space else None)
+    if not args.quiet:
+        say(str(space))
     output = Path(args.output or f"{dataset}-{Path(model).name.replace(':', '-')}.toml")
     if output.suffix != ".toml":
         raise InputError(f"-o {output}: a preset is a file that ends in .toml")

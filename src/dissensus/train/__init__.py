@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dissensus.train import presets
 from dissensus.train._config import Config, DataConfig, ModelConfig, TrainConfig
 from dissensus.train._config import is_error as is_error
+from dissensus.train._config import located as located
 from dissensus.train._resolve import merge as merge
 from dissensus.train._resolve import resolve
 from dissensus.train.presets import preset_names as preset_names

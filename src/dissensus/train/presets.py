@@ -12,7 +12,6 @@ graph. Each is a list of tables, one for the models that share them::
     lr = 0.01
 """
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,13 +88,16 @@ def read_settings(path: Path) -> list[dict[str, Any]]:
 
 
 def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put settings that models share into a preset's file, in place of what it had for these models."""
+    """Write settings that models share to a preset's file. They replace what it had for these models."""
+    import tomli_w
+
     entries = read_settings(path) if path.is_file() else []
     kept = [{**entry, "models": [name for name in entry["models"] if name not in models]} for entry in entries]
     new = {"models": list(models), "note": note, **layer}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    part.write_text("\n".join(_text(entry) for entry in [*filter(lambda e: e["models"], kept), new]), encoding="utf-8")
+    tables = [{key: value for key, value in entry.items() if value} for entry in (*kept, new) if entry["models"]]
+    part.write_text(tomli_w.dumps({"settings": tables}), encoding="utf-8")
     part.replace(path)
 
 
@@ -107,17 +109,3 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not valid TOML: {error}") from error
-
-
-def _text(entry: Mapping[str, Any]) -> str:
-    lines = ["[[settings]]", *(f"{key} = {_scalar(entry[key])}" for key in ("models", "note") if entry.get(key))]
-    for section in SECTIONS:
-        if entry.get(section):
-            lines.append(f"[settings.{section}]")
-            lines += [f"{json.dumps(key)[1:-1]} = {_scalar(value)}" for key, value in entry[section].items()]
-    return "\n".join(lines) + "\n"
-
-
-def _scalar(value: Any) -> str:
-    # JSON writes texts, numbers, booleans and lists of them as TOML does.
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

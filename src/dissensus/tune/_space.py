@@ -1,6 +1,7 @@
 """Search spaces: which values a setting may take, in TOML files. Free of torch and Ray.
 
-``presets/spaces/*.toml`` hold the spaces of the package. Each names its models, and each setting one kind of domain::
+``presets/spaces/*.toml`` are the spaces of the package; ``default.toml`` is for all models that no other file names. A
+file lists its models and gives a domain for each setting::
 
     models = ["bimp"]
     [model.heads]
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError, one_of, unknown
-from dissensus.train import Config
+from dissensus.train import Config, located
 from dissensus.train.presets import SPACES, read_toml
 
+_DEFAULT = "default"
 KINDS = ("choice", "uniform", "loguniform", "integer")
 
 
@@ -63,23 +65,55 @@ class Domain:
 
 @dataclass(frozen=True)
 class Space:
-    """Domains by dotted path, such as ``{"model.heads": Domain("choice", (1, 2))}``, and the models they are for."""
+    """A search space.
+
+    Attributes:
+        models: the models that it is for.
+        domains: domains by dotted path, such as ``{"model.heads": Domain("choice", (1, 2))}``.
+        name: the name of its file.
+    """
 
     models: tuple[str, ...]
     domains: Mapping[str, Domain]
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"search space {self.name}: {', '.join(self.domains)}"
 
 
 def read_space(model: str, path: Path | None = None) -> Space:
-    """The package's space for a model, or the one in a file of yours."""
+    """The search space of a model.
+
+    A model without a space of its own, such as one from a file, gets the space ``default``: the learning rate, the
+    weight decay, ``hidden_channels``, and ``dropout`` and the depth where its constructor has these options.
+
+    Args:
+        model: name of the model.
+        path: file with another space, which must name the model.
+    """
     if path is not None:
         space = _read(path)
-        one_of(f"model in {path}", model, space.models)
+        names = {located(name): name for name in space.models}
+        one_of(f"model in {path}", names.get(located(model), model), space.models)
         return space
-    spaces = [_read(file) for file in sorted(SPACES.glob("*.toml"))]
-    for space in spaces:
-        if model in space.models:
-            return space
-    raise InputError(f"there is no search space for {model}: write one and give it with --space FILE")
+    spaces = [_read(file) for file in sorted(SPACES.glob("*.toml")) if file.stem != _DEFAULT]
+    return next((space for space in spaces if model in space.models), None) or _default(model)
+
+
+def _default(model: str) -> Space:
+    """The space ``default`` without the options that the model does not have, or that its name sets."""
+    from dissensus import nn
+
+    info, domains = nn.info(model), dict(_read(SPACES / f"{_DEFAULT}.toml").domains)
+    if info.depth not in ("time", ""):
+        domains[f"model.{info.depth}"] = domains["model.num_layers"]
+    free = {"hidden_channels", "dropout", info.depth} & {"hidden_channels", *info.known_options} - set(info.options)
+    kept = {
+        path: domain
+        for path, domain in domains.items()
+        if path.startswith("train.") or path.removeprefix("model.") in free
+    }
+    return Space((model,), kept, _DEFAULT)
 
 
 def _read(path: Path) -> Space:
@@ -96,7 +130,7 @@ def _read(path: Path) -> Space:
             domains[f"{section}.{key}"] = _domain(path, section, key, entry)
     if not domains:
         raise InputError(f"{path}: there is nothing to search: add [train.lr] and loguniform = [1e-3, 0.1], say")
-    return Space(tuple(models), domains)
+    return Space(tuple(models), domains, path.stem if path.parent == SPACES else str(path))
 
 
 def _domain(path: Path, section: str, key: str, entry: Any) -> Domain:
