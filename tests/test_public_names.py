@@ -20,10 +20,6 @@ def test_public_names_are_documented(room: str) -> None:
             assert own_doc(thing), f"{room}.{name} has no docstring"
 
 
-def test_all_rooms_together_have_at_most_120_names() -> None:
-    assert sum(len(importlib.import_module(f"dissensus.{room}").__all__) for room in ROOMS) <= 120
-
-
 def own_doc(thing: object) -> str | None:
     """A docstring of its own: dataclasses make one up from the signature."""
     doc = thing.__doc__

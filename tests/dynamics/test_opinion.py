@@ -88,7 +88,7 @@ def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, give
     for dtype in (torch.float64, torch.float32):
         tensors = [p.to(dtype).requires_grad_() for p in (*parameters, normal(N, K, seed=3))]
         field = Opinion(pattern, *tensors, damping=0.7, attention=0.3, self_reinforcement=alpha, saturation=name)
-        for part in (field, field.split):
+        for part in (field, field.semilinear):
             grads = [torch.zeros_like(p) for p in field.parameters]
             room = [torch.empty(N, K, dtype=dtype) if given_memory else None for _ in range(2)]
             cotangent = g.to(dtype)
@@ -105,7 +105,7 @@ def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, give
                 found.append([value, by_x, again, alone, *grads])
             else:
                 # The kernel of tanh is another in single precision, and so is its gain.
-                found.append([field.split.gain * v for v in (by_x, again, alone, *grads[:2])])
+                found.append([field.semilinear.gain * v for v in (by_x, again, alone, *grads[:2])])
     for one, other in zip(found[:2], found[2:], strict=True):
         for exact, single in zip(one, other, strict=True):
             torch.testing.assert_close(single.double(), exact, rtol=1e-4, atol=1e-5)

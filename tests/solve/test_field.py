@@ -9,14 +9,14 @@ from torch import Tensor
 
 from dissensus.dynamics import Kuramoto, Opinion, ReactionDiffusion
 from dissensus.graph import build
-from dissensus.solve import AutogradField, Field, Split, solver_named
+from dissensus.solve import AutogradField, Field, Semilinear, solver_named
 from dissensus.solve._tableau import Weights
 from solve_fields import solve
 
 NODES, CHANNELS = 11, 3
 
 
-def put_together(split: Split, x: Tensor, core: Tensor) -> Tensor:
+def put_together(split: Semilinear, x: Tensor, core: Tensor) -> Tensor:
     """f from the value of g."""
     return split.gain * core + (0.0 if split.drive is None else split.drive) - split.decay * x
 
@@ -91,10 +91,10 @@ def test_single_precision(name: str, method: str, memory: int) -> None:
 def test_the_parts_make_up_the_field(name: str) -> None:
     field, _ = fields()[name]
     x = torch.linspace(-1.0, 1.0, NODES * CHANNELS, dtype=torch.float64).view(NODES, CHANNELS)
-    split = field.split
-    torch.testing.assert_close(put_together(split, x, split.value(0.0, x, None)), field(0.0, x), rtol=1e-14, atol=1e-14)
-    assert (split.value is not field) == (name != "own damping")
-    assert (split.index is None) == (name in ("own damping", "fixed source", "one source"))
+    form = field.semilinear
+    torch.testing.assert_close(put_together(form, x, form.value(0.0, x, None)), field(0.0, x), rtol=1e-14, atol=1e-14)
+    assert (form.value is not field) == (name != "own damping")
+    assert (form.index is None) == (name in ("own damping", "fixed source", "one source"))
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "dopri5"])
@@ -117,6 +117,6 @@ def test_weights_follow_the_stages(method: str) -> None:
 
 def test_a_field_is_its_own_core() -> None:
     field = AutogradField(lambda t, x: -x)
-    assert field.split == Split(field, field.vjp)
+    assert field.semilinear == Semilinear(field, field.vjp)
     x = torch.ones(2)
-    torch.testing.assert_close(put_together(field.split, x, field(0.0, x)), -x)
+    torch.testing.assert_close(put_together(field.semilinear, x, field(0.0, x)), -x)

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from torch import Tensor
 
 from dissensus.solve import AutogradField, solver_named
-from dissensus.solve._step import split_for, take_step
+from dissensus.solve._step import semilinear_form, take_step
 from dissensus.solve._tableau import Tableau
 from solve_fields import METHODS, pendulum, solve, waves
 
@@ -18,7 +18,7 @@ ADAPTIVE = ("dopri5", "bosh3", "fehlberg2", "adaptive_heun", "dopri8")
 
 
 def fixed(tableau: Tableau, steps: int, t1: float = 2.0) -> Tensor:
-    split, h, x = split_for(AutogradField(waves), X0), t1 / steps, X0
+    split, h, x = semilinear_form(AutogradField(waves), X0), t1 / steps, X0
     for i in range(steps):
         x = take_step(split, tableau, i * h, h, x).new
     return x

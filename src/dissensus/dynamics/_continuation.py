@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 from scipy.linalg import lapack
 
 from dissensus.dynamics._equilibrium import DENSE_UP_TO
-from dissensus.dynamics._flow import ALL_UP_TO, Array, Flow, Value
+from dissensus.dynamics._flow import ALL_UP_TO, Array, Flow, FlowValue
 from dissensus.dynamics._symmetry import invariant_subspace
 from dissensus.errors import SolverError
 
@@ -74,7 +74,7 @@ class Continuation:
         self.x_scale = flow.scale(scale if along == "attention" else fixed) ** 2
         self.p_scale = scale**2
 
-    def evaluate(self, x: Array, p: float) -> tuple[Value, Array]:
+    def evaluate(self, x: Array, p: float) -> tuple[FlowValue, Array]:
         """The value and the derivative by the parameter."""
         if self.along == "attention":
             value = self.flow.evaluate(x, p, self.fixed)
@@ -175,7 +175,7 @@ class Continuation:
         return None
 
     def _solve(
-        self, value: Value, by_p: Array, border: Tangent, right: Array, right_p: float, basis: Array | None
+        self, value: FlowValue, by_p: Array, border: Tangent, right: Array, right_p: float, basis: Array | None
     ) -> Tangent | None:
         """``[J, f_p; border] [dx, dp] = [right, right_p]``, which is regular at folds as well, with dx in a space."""
         flow, size, shape = self.flow, self.flow.size, self.flow.damping.shape
@@ -212,7 +212,7 @@ class Continuation:
         tangent = self._tangent(value, by_p, border, basis)
         return None if tangent is None else Node(p, x, tangent, self.flow.spectrum(value), basis=basis)
 
-    def _tangent(self, value: Value, by_p: Array, border: Tangent, basis: Array | None) -> Tangent | None:
+    def _tangent(self, value: FlowValue, by_p: Array, border: Tangent, basis: Array | None) -> Tangent | None:
         """The unit tangent of the branch, on the side that ``border`` points to."""
         tangent = self._solve(value, by_p, border, np.zeros_like(by_p), 1.0, basis)
         if tangent is None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dissensus.graph import Pattern
 from dissensus.runtime import exporting
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Field, Pullback, Semilinear
 
 Coefficient = Tensor | float
 
@@ -71,13 +71,13 @@ class ReactionDiffusion(Field):
             self.euler_limit = 1.0 / decay if decay > 0.0 else math.inf
 
     @property
-    def split(self) -> Split:
+    def semilinear(self) -> Semilinear:
         """The source apart."""
         source = self._given[1]
         if self.source is None or not isinstance(source, Tensor):
-            return super().split
+            return super().semilinear
         index = 1 if source.requires_grad else None
-        return Split(self.unforced, self.unforced_vjp, drive=self.source, index=index)
+        return Semilinear(self.unforced, self.unforced_vjp, drive=self.source, index=index)
 
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         value = self.unforced(t, x, out)

@@ -30,7 +30,7 @@ ELIMINATED_UP_TO = 5000
 
 
 @dataclass(frozen=True)
-class Equilibrium:
+class OpinionEquilibrium:
     """A state at which opinions rest.
 
     Attributes:
@@ -59,7 +59,7 @@ def equilibrium(
     max_time: float = 10_000.0,
     strict: bool = True,
     **parameters: Unpack[Parameters],
-) -> Equilibrium:
+) -> OpinionEquilibrium:
     """The opinions at which nonlinear opinion dynamics comes to rest from a start.
 
     The flow is followed by an adaptive integrator until opinions change slowly, then Newton's method finishes, if it
@@ -92,12 +92,12 @@ def equilibrium(
         warnings.warn("this equilibrium is unstable: move x0 a little to leave it", RuntimeWarning, stacklevel=2)
     field = made.field()
     state = _Implicit.apply(field, flow, found.state, *field.parameters)
-    return Equilibrium(state.reshape(made.shape), found.residual, found.converged, found.eigenvalue)
+    return OpinionEquilibrium(state.reshape(made.shape), found.residual, found.converged, found.eigenvalue)
 
 
 def settle(
     flow: Flow, x: Array, u: float, s: float = 1.0, *, tol: float = 1e-9, max_time: float = 10_000.0
-) -> Equilibrium:
+) -> OpinionEquilibrium:
     """Where ``x' = f(x; u, s)`` tends to from x, [n, o]."""
     shape, rate = x.shape, float(flow.damping.max())
 
@@ -109,7 +109,7 @@ def settle(
         value = flow.evaluate(x, u, s)
         residual, scale = float(np.abs(value.f).max()), max(1.0, float(np.abs(x).max()))
         if not np.isfinite(residual):
-            return Equilibrium(torch.from_numpy(x), residual, False, complex(np.nan))
+            return OpinionEquilibrium(torch.from_numpy(x), residual, False, complex(np.nan))
         if residual <= _SLOW * rate * scale:
             y = newton(flow, x, u, s, tol=tol)
             if y is not None and np.abs(y - x).max() <= 0.1 * scale:
@@ -117,11 +117,13 @@ def settle(
                 # A slow state near a saddle is left again; only one that rests there exactly stays.
                 if eigenvalue.real <= NEUTRAL or residual <= 1e-3 * tol:
                     residual = float(np.abs(flow.evaluate(y, u, s).f).max())
-                    return Equilibrium(torch.from_numpy(y), residual, True, eigenvalue * rate)
+                    return OpinionEquilibrium(torch.from_numpy(y), residual, True, eigenvalue * rate)
             elif residual <= tol:
-                return Equilibrium(torch.from_numpy(x), residual, True, complex(flow.leading(value)[0][0]))
+                return OpinionEquilibrium(torch.from_numpy(x), residual, True, complex(flow.leading(value)[0][0]))
         if passed >= max_time / rate:
-            return Equilibrium(torch.from_numpy(x), residual, residual <= tol, complex(flow.leading(value)[0][0]))
+            return OpinionEquilibrium(
+                torch.from_numpy(x), residual, residual <= tol, complex(flow.leading(value)[0][0])
+            )
         # DOP853: long, exact steps of a smooth flow.
         step = scipy.integrate.solve_ivp(right, (0.0, span), x.ravel(), "DOP853", rtol=1e-6, atol=1e-9)
         x, passed, span = step.y[:, -1].reshape(shape), passed + span, 2.0 * span

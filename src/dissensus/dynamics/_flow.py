@@ -16,7 +16,7 @@ from torch import Tensor
 from dissensus.dynamics._saturation import Saturation
 from dissensus.dynamics._spectrum import (
     SAME,
-    Linear,
+    LinearMap,
     components,
     descending,
     leading_eigenpairs,
@@ -35,7 +35,7 @@ ALL_UP_TO = 600
 
 
 @dataclass(frozen=True)
-class Value:
+class FlowValue:
     """f at a state, and what its derivatives need.
 
     Attributes:
@@ -154,8 +154,8 @@ class Flow:
         with torch.no_grad():
             return self.saturation(torch.from_numpy(np.ascontiguousarray(z))).numpy()
 
-    def evaluate(self, x: Array, u: float, s: float = 1.0) -> Value:
-        """Value and derivatives at the state x, [n, o]."""
+    def evaluate(self, x: Array, u: float, s: float = 1.0) -> FlowValue:
+        """FlowValue and derivatives at the state x, [n, o]."""
         own = u * self.attention
         if self.form == "opinions":
             value, right = self.derivatives(x, 1)
@@ -168,7 +168,7 @@ class Flow:
             drive = self.mix(x)
             core, slope = self.derivatives(own * drive, 1)
             left, by_attention, right = own * slope, self.attention * drive * slope, np.ones_like(x)
-        return Value(core + s * self.input - self.damping * x, left, right, by_attention)
+        return FlowValue(core + s * self.input - self.damping * x, left, right, by_attention)
 
     def derivatives(self, z: Array, order: int) -> list[Array]:
         """S(z) and its derivatives up to ``order``, each of z's shape; by autograd, but for the slope of a named S."""
@@ -187,25 +187,25 @@ class Flow:
                 values.append(torch.zeros_like(argument, requires_grad=more) if slope is None else slope)
         return [value.detach().numpy() for value in values]
 
-    def jacobian_product(self, value: Value, v: Array) -> Array:
+    def jacobian_product(self, value: FlowValue, v: Array) -> Array:
         """J v, [n, o] -> [n, o]."""
         return value.left * self.mix(value.right * v) - self.damping * v
 
-    def jacobian(self, value: Value) -> Array:
+    def jacobian(self, value: FlowValue) -> Array:
         """J written out, [n o, n o]."""
         scaled = value.left.ravel()[:, None] * self.dense * value.right.ravel()
         return scaled - np.diag(self.damping.ravel())
 
-    def sparse_jacobian(self, value: Value) -> scipy.sparse.csr_array:
+    def sparse_jacobian(self, value: FlowValue) -> scipy.sparse.csr_array:
         """J as a sparse matrix, [n o, n o]."""
         right = scipy.sparse.diags_array(value.right.ravel())
         return _scale_rows(value.left, self.matrix @ right) - scipy.sparse.diags_array(self.damping.ravel())
 
-    def leading(self, value: Value, count: int = 1) -> tuple[Array, Array]:
+    def leading(self, value: FlowValue, count: int = 1) -> tuple[Array, Array]:
         """The ``count`` eigenvalues of J with the largest real parts, descending, and their vectors [n o, count]."""
         return leading_eigenpairs(self._linearised(value), count)
 
-    def spectrum(self, value: Value) -> Array:
+    def spectrum(self, value: FlowValue) -> Array:
         """Eigenvalues of J by descending real part: all of a small system, of a large one to the first negative one."""
         if self.size <= ALL_UP_TO:
             gain = (value.left * value.right).ravel()
@@ -221,19 +221,19 @@ class Flow:
             values = self.leading(value, count)[0]
         return values
 
-    def _linearised(self, value: Value) -> Linear:
+    def _linearised(self, value: FlowValue) -> LinearMap:
         """J, [n o, n o]."""
-        return Linear(
+        return LinearMap(
             self._components,
             lambda v: self.jacobian_product(value, v.reshape(self.damping.shape)).ravel(),
             lambda: self.sparse_jacobian(value),
         )
 
     @property
-    def _growing(self) -> Linear:
+    def _growing(self) -> LinearMap:
         """``D^{-1} U M``, [n o, n o]: along its leading vectors neutral opinions lose stability."""
         shape, ratio = self.damping.shape, self.attention / self.damping
-        return Linear(
+        return LinearMap(
             self._components,
             lambda y: (ratio * self.mix(y.reshape(shape))).ravel(),
             lambda: _scale_rows(ratio, self.matrix),
@@ -252,7 +252,7 @@ class Flow:
         (right, v), (_, other) = (leading_eigenpairs(self._growing, 2, seed=seed) for seed in (0, 1))
         _check_growth(float(right[0].real))
         transposed_matrix = self.matrix.T.tocsr()
-        transposed = Linear(
+        transposed = LinearMap(
             self._components,
             lambda y: transposed_matrix @ (ratio.ravel() * y),
             lambda: _scale_rows(ratio, self.matrix).T,
@@ -299,7 +299,7 @@ class Flow:
 
         def growth(u: float) -> float:
             zero = np.zeros_like(self.damping)
-            return leading_eigenvalue(self._linearised(Value(zero, u * self.attention, zero + 1.0, zero))).real
+            return leading_eigenvalue(self._linearised(FlowValue(zero, u * self.attention, zero + 1.0, zero))).real
 
         if np.ptp(self.damping) == 0.0 or abs(growth(u)) <= 1e-7 * float(self.damping.max()):
             return u

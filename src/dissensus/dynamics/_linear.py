@@ -11,7 +11,7 @@ from dissensus.dynamics._system import weighted_pattern
 from dissensus.errors import InputError
 from dissensus.solve import AutogradField, Field
 
-Model = Literal["nonlinear", "degroot", "friedkin-johnsen", "consensus", "altafini"]
+OpinionModel = Literal["nonlinear", "degroot", "friedkin-johnsen", "consensus", "altafini"]
 MODELS = ("nonlinear", "degroot", "friedkin-johnsen", "consensus", "altafini")
 STEPWISE = ("degroot", "friedkin-johnsen")
 

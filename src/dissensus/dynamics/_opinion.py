@@ -10,7 +10,7 @@ from torch import Tensor
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Field, Pullback, Semilinear
 
 # The parameters, where they are tensors.
 _NAMES = ("values", "options", "source", "damping", "attention", "self_reinforcement")
@@ -84,12 +84,12 @@ class Opinion(Field):
         }
 
     @property
-    def split(self) -> Split:
+    def semilinear(self) -> Semilinear:
         """Damping and input apart, where the damping is one number and the input a tensor."""
         source = self._given[2]
         if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
-            return super().split
-        return Split(
+            return super().semilinear
+        return Semilinear(
             self.saturated,
             self.saturated_vjp,
             gain=self.saturation.outer,

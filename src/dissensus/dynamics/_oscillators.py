@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dissensus.graph import Pattern
-from dissensus.solve import Field, Pullback, Split
+from dissensus.solve import Field, Pullback, Semilinear
 
 _Slopes = Callable[[Tensor], tuple[Sequence[Tensor], Tensor]]
 
@@ -158,9 +158,9 @@ class Kuramoto(Field):
         self.pullback_states = 6.0 if mean_phase else 3.0
 
     @property
-    def split(self) -> Split:
+    def semilinear(self) -> Semilinear:
         """The pull of the neighbours, and the frequency apart."""
-        return Split(
+        return Semilinear(
             self.pull,
             self.pull_vjp,
             gain=self.coupling,

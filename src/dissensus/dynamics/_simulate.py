@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dissensus.dynamics._convert import AnyGraph, is_one_graph
-from dissensus.dynamics._linear import MODELS, STEPWISE, Linear, Model
+from dissensus.dynamics._linear import MODELS, STEPWISE, Linear, OpinionModel
 from dissensus.dynamics._simulation import Simulation
 from dissensus.dynamics._system import Feedback, Parameters, System, as_state, check_names, system
 from dissensus.errors import InputError, one_of
@@ -26,7 +26,7 @@ def simulate(
     graph: System | AnyGraph | Sequence[AnyGraph] | Callable[[float], AnyGraph],
     x0: Any = None,
     *,
-    model: Model = "nonlinear",
+    model: OpinionModel = "nonlinear",
     time: float = 50.0,
     times: Sequence[float] | np.ndarray | Tensor | None = None,
     method: str = "dopri5",

@@ -22,7 +22,7 @@ Verdict = Literal["consensus", "dissensus", "polarised", "oscillating"]
 
 
 @dataclass(frozen=True)
-class Summary:
+class SimulationSummary:
     """What the agents came to.
 
     Attributes:
@@ -111,7 +111,7 @@ class Simulation:
             object.__setattr__(self, "_fades", self.system is not None and self.system.fades())
         return bool(self._fades)
 
-    def summary(self, tol: float = 0.01) -> Summary:
+    def summary(self, tol: float = 0.01) -> SimulationSummary:
         """What the last state of a single run shows, and where it is on its way to.
 
         Args:
@@ -125,7 +125,9 @@ class Simulation:
         (verdict,), neutral, settled = self._verdicts(tol)
         x = self.final.detach()
         statistics = x.mean(0), x.var(0, correction=0), x.amax(0) - x.amin(0)
-        return Summary(verdict, bool(neutral), bool(settled), *(tuple(value.tolist()) for value in statistics))
+        return SimulationSummary(
+            verdict, bool(neutral), bool(settled), *(tuple(value.tolist()) for value in statistics)
+        )
 
     def outcomes(self, tol: float = 0.01) -> dict[str, int]:
         """How many runs of an ensemble came to which verdict (see :meth:`summary`), the most frequent first."""

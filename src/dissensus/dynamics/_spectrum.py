@@ -115,7 +115,7 @@ def _farthest(matrix: scipy.sparse.csr_array, direction: complex, symmetric: boo
     return solver(turned, k=count, which="LA" if symmetric else "LR", return_eigenvectors=False, **options) / direction
 
 
-class Linear(NamedTuple):
+class LinearMap(NamedTuple):
     """A square matrix as its product with a vector, and written out where that is needed.
 
     Attributes:
@@ -129,7 +129,7 @@ class Linear(NamedTuple):
     matrix: Callable[[], scipy.sparse.csr_array]
 
 
-def leading_eigenvalue(linear: Linear) -> complex:
+def leading_eigenvalue(linear: LinearMap) -> complex:
     """The eigenvalue of largest real part."""
     if not linear.labels.any():
         return complex(_connected(linear, 1)[0][0])
@@ -137,7 +137,7 @@ def leading_eigenvalue(linear: Linear) -> complex:
 
 
 def leading_eigenpairs(
-    linear: Linear, count: int, *, dense_up_to: int | None = None, seed: int = 0
+    linear: LinearMap, count: int, *, dense_up_to: int | None = None, seed: int = 0
 ) -> tuple[Array, Array]:
     """Eigenvalues of largest real part, descending, with vectors: all of a small component, by Arnoldi of a large one.
 
@@ -172,7 +172,7 @@ class _Parts(NamedTuple):
     vectors: list[Array]
 
     @classmethod
-    def of(cls, linear: Linear, count: int, **how: Any) -> _Parts:
+    def of(cls, linear: LinearMap, count: int, **how: Any) -> _Parts:
         matrix, labels = linear.matrix().tocsr(), linear.labels
         order = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels)
@@ -185,7 +185,7 @@ class _Parts(NamedTuple):
         for label in np.flatnonzero(~alone):
             inside = slice(ends[label] - sizes[label], ends[label])
             block = sorted_matrix[inside, inside]
-            whole = Linear(labels[order[inside]], block.dot, partial(scipy.sparse.csr_array, block))
+            whole = LinearMap(labels[order[inside]], block.dot, partial(scipy.sparse.csr_array, block))
             found, local = _connected(whole, count, **how)
             values.append(found)
             owners.append(np.full(len(found), label))
@@ -222,7 +222,7 @@ class _Parts(NamedTuple):
         return vector / length
 
 
-def _connected(linear: Linear, count: int, *, dense_up_to: int | None = None, seed: int = 0) -> tuple[Array, Array]:
+def _connected(linear: LinearMap, count: int, *, dense_up_to: int | None = None, seed: int = 0) -> tuple[Array, Array]:
     """The leading eigenpairs of one component."""
     size = len(linear.labels)
     count = min(count, size)

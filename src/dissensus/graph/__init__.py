@@ -1,7 +1,9 @@
 """Sparse graph operators: a pattern is prepared once; products and softmax are differentiable in its values."""
 
-from dissensus.graph._build import Graph, build, check_edge_index
-from dissensus.graph._features import SparseFeatures, check_normalize, features
+from dissensus.graph._build import Graph, build
+from dissensus.graph._build import check_edge_index as check_edge_index
+from dissensus.graph._features import SparseFeatures, features
+from dissensus.graph._features import check_normalize as check_normalize
 from dissensus.graph._pattern import Pattern
 from dissensus.graph._rewire import rewire
 
@@ -10,8 +12,6 @@ __all__ = [
     "Pattern",
     "SparseFeatures",
     "build",
-    "check_edge_index",
-    "check_normalize",
     "features",
     "rewire",
 ]

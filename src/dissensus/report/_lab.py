@@ -20,10 +20,10 @@ _INTRO = (
 
 
 # A finished run: see :func:`lab`.
-Run = Mapping[str, Any]
+LabRun = Mapping[str, Any]
 
 
-def lab(path: str | Path, runs: Sequence[Run] | None = None) -> Path:
+def lab(path: str | Path, runs: Sequence[LabRun] | None = None) -> Path:
     """Write the laboratory to ``path``, one HTML file that needs nothing else, and return the path.
 
     Args:
@@ -46,7 +46,7 @@ def lab(path: str | Path, runs: Sequence[Run] | None = None) -> Path:
     return target
 
 
-def _stored(runs: Sequence[Run]) -> str:
+def _stored(runs: Sequence[LabRun]) -> str:
     if not runs:
         return _section("<p>The store has no finished run yet. Train one with <code>--store</code>.</p>")
     charts = "".join(curves_html(curves, f"depth-{index}") for index, curves in enumerate(_depths(runs)))
@@ -57,9 +57,9 @@ def _section(content: str) -> str:
     return f'<section id="runs" aria-labelledby="runs-title"><h2 id="runs-title">Finished runs</h2>{content}</section>'
 
 
-def _accuracy(runs: Sequence[Run]) -> Table:
+def _accuracy(runs: Sequence[LabRun]) -> Table:
     """Mean on the test nodes by dataset and model, beside the paper's."""
-    groups: dict[tuple[str, str, str], list[Run]] = {}
+    groups: dict[tuple[str, str, str], list[LabRun]] = {}
     for run in runs:
         groups.setdefault((run["dataset"], run["model"], run["metric"]), []).append(run)
     rows: list[list[Cell]] = []
@@ -77,7 +77,7 @@ def _accuracy(runs: Sequence[Run]) -> Table:
     return Table(columns, rows, "Test results against the paper", note, fixed=["difference"])
 
 
-def _depths(runs: Sequence[Run]) -> list[Curves]:
+def _depths(runs: Sequence[LabRun]) -> list[Curves]:
     """Mean over the runs of each depth, for each dataset with runs of at least two depths of one model."""
     found: dict[str, dict[str, dict[float, list[float]]]] = {}
     for run in runs:
@@ -97,7 +97,7 @@ def _depths(runs: Sequence[Run]) -> list[Curves]:
     return charts
 
 
-def _data(runs: Sequence[Run]) -> str:
+def _data(runs: Sequence[LabRun]) -> str:
     """The runs for the script: every setting as text, curves as numbers."""
     return embedded(
         "stored-runs",

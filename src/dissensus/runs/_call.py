@@ -15,15 +15,15 @@ from typing import Any
 
 from dissensus import __version__
 from dissensus.errors import InputError
-from dissensus.runs._config import Config, plain
+from dissensus.runs._config import RunConfig, plain
 from dissensus.runtime import scope
 
 # What a run says about itself: a record of the store without key, target and configuration.
 Outcome = dict[str, Any]
-Target = Callable[[Config], dict[str, Any]]
+Target = Callable[[RunConfig], dict[str, Any]]
 
 
-def resolve(target: str) -> Target:
+def import_target(target: str) -> Target:
     """The function that ``"module:function"`` names."""
     if not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", target):
         raise InputError(f"a target is written 'module:function', not {target!r}")
@@ -41,15 +41,15 @@ def resolve(target: str) -> Target:
     return found
 
 
-def call(target: str | Target, config: Config, threads: int | None = None) -> Outcome:
+def call(target: str | Target, config: RunConfig, threads: int | None = None) -> Outcome:
     """Run ``target`` on ``config`` with this number of threads; an exception in it becomes a failed outcome."""
     # If torch is not loaded yet, it will take its threads from the environment.
     with scope(threads=threads if "torch" in sys.modules else None):
         return _call(target, config)
 
 
-def _call(target: str | Target, config: Config) -> Outcome:
-    function = resolve(target) if isinstance(target, str) else target
+def _call(target: str | Target, config: RunConfig) -> Outcome:
+    function = import_target(target) if isinstance(target, str) else target
     started, clock = now(), time.perf_counter()
     result = error = trace = None
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dissensus.errors import InputError
 
-Config = dict[str, Any]
+RunConfig = dict[str, Any]
 ABSENT = object()
 
 
@@ -74,20 +74,20 @@ def key(config: Mapping[str, Any]) -> str:
     return plain_key(checked(config))
 
 
-def plain_key(config: Config) -> str:
+def plain_key(config: RunConfig) -> str:
     """:func:`key` of a configuration that is in plain values already."""
     return sha256(canonical(config).encode()).hexdigest()
 
 
-def checked(config: Mapping[str, Any]) -> Config:
+def checked(config: Mapping[str, Any]) -> RunConfig:
     """A copy of ``config`` in plain values."""
     if not isinstance(config, Mapping):
         raise InputError(f"a configuration is a dictionary, not {type(config).__name__}")
-    copy: Config = plain(config)
+    copy: RunConfig = plain(config)
     return copy
 
 
-def grid(base: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[Config]:
+def grid(base: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[RunConfig]:
     """Every combination of the ``axes`` put into ``base``; the last axis varies fastest.
 
     An axis is a dotted path into the configuration and the values it takes. ``base`` is left as it is.
@@ -107,7 +107,7 @@ def grid(base: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[Con
     return configs
 
 
-def _set(config: Config, path: str, value: Any) -> None:
+def _set(config: RunConfig, path: str, value: Any) -> None:
     *parents, last = path.split(".")
     for depth, name in enumerate(parents):
         config = config.setdefault(name, {})

@@ -11,8 +11,8 @@ from typing import Any
 
 from dissensus.errors import InputError, one_of
 from dissensus.runs import _claims
-from dissensus.runs._call import Target, lost, now, resolve
-from dissensus.runs._config import Config, checked, plain_key
+from dissensus.runs._call import Target, import_target, lost, now
+from dissensus.runs._config import RunConfig, checked, plain_key
 from dissensus.runs._pools import Inline, Lost, Pool
 from dissensus.runs._processes import Processes
 from dissensus.runs._ray import Ray
@@ -95,7 +95,7 @@ def execute(
     with _opened(store) as opened:
         driver = _Driver(opened, dict(zip(keys, plain, strict=True)), target, retry_failed, on_result)
         if driver.pending:
-            resolve(target)
+            import_target(target)
             driver.run(lambda: _pool(executor, function or target, workers, threads, address, len(driver.pending)))
         stored = {wanted: opened.get(wanted) for wanted in dict.fromkeys(keys)}
     records = [record for wanted in keys if (record := stored[wanted]) is not None]
@@ -149,7 +149,7 @@ class _Driver:
     def __init__(
         self,
         store: Store,
-        configs: dict[str, Config],
+        configs: dict[str, RunConfig],
         target: str,
         retry_failed: bool,
         on_result: Callable[[Record], None] | None,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dissensus.runs._call import Outcome, Target, call
-from dissensus.runs._config import Config
+from dissensus.runs._config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Pool(Protocol):
         """Whether one more run can start now."""
         ...
 
-    def submit(self, key: str, config: Config) -> None: ...
+    def submit(self, key: str, config: RunConfig) -> None: ...
 
     def next(self, timeout: float) -> Finished | None:
         """A run that has ended, or None if none has after ``timeout`` seconds."""
@@ -51,7 +51,7 @@ class Inline:
 
     def __init__(self, target: str | Target, threads: int | None) -> None:
         self._target, self._threads = target, threads
-        self._task: tuple[str, Config] | None = None
+        self._task: tuple[str, RunConfig] | None = None
 
     @property
     def active(self) -> int:
@@ -60,7 +60,7 @@ class Inline:
     def free(self) -> bool:
         return self._task is None
 
-    def submit(self, key: str, config: Config) -> None:
+    def submit(self, key: str, config: RunConfig) -> None:
         self._task = key, config
 
     def next(self, timeout: float) -> Finished | None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from dissensus.errors import DissensusError
-from dissensus.runs._config import Config
+from dissensus.runs._config import RunConfig
 from dissensus.runs._pools import Finished, Lost
 
 
@@ -21,7 +21,7 @@ class Processes:
 
     def __init__(self, target: str, workers: int, threads: int) -> None:
         self._target, self._workers, self._threads = target, workers, threads
-        self._tasks: SimpleQueue[tuple[str, Config] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[str, RunConfig] | None] = SimpleQueue()
         self._ended: SimpleQueue[Finished | Exception] = SimpleQueue()
         self._keepers: list[threading.Thread] = []
         self._running: set[subprocess.Popen[str]] = set()
@@ -32,7 +32,7 @@ class Processes:
     def free(self) -> bool:
         return self.active < self._workers
 
-    def submit(self, key: str, config: Config) -> None:
+    def submit(self, key: str, config: RunConfig) -> None:
         self.active += 1
         if len(self._keepers) < self.active:
             self._keepers.append(threading.Thread(target=self._keep, daemon=True))

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from dissensus.errors import DissensusError
 from dissensus.ray_cluster import connect, import_ray
 from dissensus.runs._call import Outcome, call
-from dissensus.runs._config import Config
+from dissensus.runs._config import RunConfig
 from dissensus.runs._pools import Finished, Lost
 
 
@@ -43,7 +43,7 @@ class Ray:
         places = max(1, int(cores // self._threads))
         return len(self._tasks) < min(places, self._workers or places)
 
-    def submit(self, key: str, config: Config) -> None:
+    def submit(self, key: str, config: RunConfig) -> None:
         self._tasks[self._call(sys.path, self._target, config, self._threads)] = key
 
     def next(self, timeout: float) -> Finished | None:
@@ -103,7 +103,7 @@ class _QuietStdout(io.TextIOBase):
         return self.stream.fileno()
 
 
-def _call_on_node(path: list[str], target: str, config: Config, threads: int) -> Outcome:
+def _call_on_node(path: list[str], target: str, config: RunConfig, threads: int) -> Outcome:
     # Where the driver finds its modules, a node that shares its files does too; what is installed there comes first.
     sys.path.extend(entry for entry in path if entry not in sys.path)
     return call(target, config, threads)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dissensus.errors import DissensusError, InputError
 from dissensus.report import Table, Value
 from dissensus.runs._call import call
-from dissensus.runs._config import Config as Plain
-from dissensus.runs._config import grid
+from dissensus.runs._config import RunConfig, grid
 from dissensus.runs._execute import execute
 from dissensus.runs._log import open_logger
 from dissensus.runs._store import Record, Store
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 class Attempt:
     """One run that has ended: its configuration, its result (None if it failed), its error, and its seconds."""
 
-    config: Plain
+    config: RunConfig
     result: dict[str, Any] | None
     error: str | None
     seconds: float
@@ -189,7 +188,7 @@ def repeat(
         if logger is not None:
             stack.callback(logger.close)
 
-        def make(plain: Plain) -> dict[str, Any]:
+        def make(plain: RunConfig) -> dict[str, Any]:
             from dissensus import train
 
             one = Config.from_dict(plain)
@@ -254,7 +253,7 @@ def _at(config: Config, split: int, seed: int) -> Config:
     return Config.from_dict(values)
 
 
-def _all_stored(store: str | os.PathLike[str], configs: Sequence[Plain], retry_failed: bool) -> bool:
+def _all_stored(store: str | os.PathLike[str], configs: Sequence[RunConfig], retry_failed: bool) -> bool:
     if not Path(store).is_file():
         return False
     with Store(store) as opened:

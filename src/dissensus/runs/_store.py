@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from dissensus.errors import DissensusError, InputError, one_of, unknown
 from dissensus.runs import _claims
-from dissensus.runs._config import ABSENT, Config, canonical, checked, leaves, lookup, plain, plain_key
+from dissensus.runs._config import ABSENT, RunConfig, canonical, checked, leaves, lookup, plain, plain_key
 
 VERSION = 1
 _APPLICATION = 0x64697373  # "diss": tells a store from any other SQLite file
@@ -54,7 +54,7 @@ class Record:
     key: str
     target: str
     status: str
-    config: Config
+    config: RunConfig
     result: dict[str, Any] | None
     error: str | None
     traceback: str | None
@@ -138,7 +138,7 @@ class Store:
             )
             connection.execute("DELETE FROM claims WHERE key = ?", (record.key,))
 
-    def missing(self, configs: Iterable[Mapping[str, Any]], *, retry_failed: bool = False) -> list[Config]:
+    def missing(self, configs: Iterable[Mapping[str, Any]], *, retry_failed: bool = False) -> list[RunConfig]:
         """Those of ``configs`` without a finished run, each once; with ``retry_failed`` also those that failed."""
         stored = {
             stored_key
@@ -341,7 +341,7 @@ def _record(row: tuple[Any, ...]) -> Record:
     )
 
 
-def _is(config: Config, path: str, wanted: str) -> bool:
+def _is(config: RunConfig, path: str, wanted: str) -> bool:
     entry = lookup(config, path)
     return entry is not ABSENT and canonical(entry) == wanted
 

@@ -12,7 +12,7 @@ import threading
 from queue import SimpleQueue
 from typing import TextIO
 
-from dissensus.runs._call import call, resolve
+from dissensus.runs._call import call, import_target
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
 
-    resolve(target)
+    import_target(target)
     tasks: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(questions, tasks), daemon=True).start()
     answers.write("ready\n")

@@ -22,8 +22,8 @@ Pullback = Callable[[Tensor, Sequence[Tensor], Tensor | None], Tensor]
 class Field(ABC):
     """The right-hand side ``f(t, x)`` of ``dx/dt = f(t, x)``, with a derivative that needs no autograd graph.
 
-    A solver only uses :meth:`__call__`, :meth:`vjp` and, for speed, :attr:`split`. Subclasses implement the first two;
-    :class:`AutogradField` turns any differentiable function into a field.
+    A solver only uses :meth:`__call__`, :meth:`vjp` and, for speed, :attr:`semilinear`. Subclasses implement the first
+    two; :class:`AutogradField` turns any differentiable function into a field.
 
     Attributes:
         parameters: the tensors for which gradients are computed, besides the state.
@@ -54,13 +54,13 @@ class Field(ABC):
         return _Evaluate.apply(self, t, x, *self.parameters)
 
     @property
-    def split(self) -> Split:
+    def semilinear(self) -> Semilinear:
         """The field as a nonlinear part plus an affine part. Subclasses that override this save the solver work."""
-        return Split(self, self.vjp, pullback_states=self.pullback_states)
+        return Semilinear(self, self.vjp, pullback_states=self.pullback_states)
 
 
 @dataclass(frozen=True)
-class Split:
+class Semilinear:
     """``f(t, x) = gain g(t, x) + drive - decay x``.
 
     The stages of a Runge-Kutta method are linear in the values of g, the drive and the state, so the solver evaluates

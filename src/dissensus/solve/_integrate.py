@@ -11,9 +11,9 @@ from torch import Tensor
 
 from dissensus.kernels import linear_combination
 from dissensus.solve._control import LARGEST_GROWTH, StepSizeController, scaled_error_norm, step_limit, too_many_steps
-from dissensus.solve._field import Field, Split
+from dissensus.solve._field import Field, Semilinear
 from dissensus.solve._solvers import RK4, Dopri5, Euler
-from dissensus.solve._step import Evaluation, Step, Workspace, combine, evaluate_stage, split_for, take_step
+from dissensus.solve._step import Evaluation, Step, Workspace, combine, evaluate_stage, semilinear_form, take_step
 from dissensus.solve._tableau import DOPRI5, Tableau, Weights
 from dissensus.solve._tape import Taken, Tape
 
@@ -91,21 +91,21 @@ def integrate(
         mesh: see :class:`StepSizeController`.
         norm: error norm of an adaptive method; by default :func:`scaled_error_norm`.
     """
-    split = split_for(field, x)
+    form = semilinear_form(field, x)
     if isinstance(solver, Dopri5):
-        return _adaptive(field, split, solver, x, stops, path, mesh, norm)
-    return _fixed(split, solver.tableau, solver.step_size, solver.max_steps, x, stops, path)
+        return _adaptive(field, form, solver, x, stops, path, mesh, norm)
+    return _fixed(form, solver.tableau, solver.step_size, solver.max_steps, x, stops, path)
 
 
 def _fixed(
-    split: Split, tableau: Tableau, size: float, max_steps: int, x: Tensor, stops: Sequence[float], path: Path
+    form: Semilinear, tableau: Tableau, size: float, max_steps: int, x: Tensor, stops: Sequence[float], path: Path
 ) -> list[Tensor]:
     workspace = Workspace.like(x, tableau)
     start, states = 0.0, []
     for stop in stops:
         t = start
         for end in fixed_ends(start, stop, size, max_steps, len(path.times) - 1):
-            step = take_step(split, tableau, t, end - t, x, keep=path.keeps_pullbacks, workspace=workspace)
+            step = take_step(form, tableau, t, end - t, x, keep=path.keeps_pullbacks, workspace=workspace)
             path.stats.evaluations += tableau.stages
             path.add(t, end - t, end, x, step)
             x, t = step.new, end
@@ -125,7 +125,7 @@ def fixed_ends(start: float, stop: float, size: float, max_steps: int, taken: in
 
 def _adaptive(
     field: Field,
-    split: Split,
+    form: Semilinear,
     solver: Dopri5,
     x: Tensor,
     stops: Sequence[float],
@@ -139,8 +139,8 @@ def _adaptive(
     size = norm or (lambda error, x, new: scaled_error_norm(error, x, new, solver.atol, solver.rtol))
     workspace = Workspace.like(x, tableau)
     stats.evaluations += 1
-    first = evaluate_stage(split, 0.0, x, torch.empty_like(x), path.keeps_pullbacks)
-    initial = 0.0 if mesh else _initial_step(field, split, x, first.value, solver, stats)
+    first = evaluate_stage(form, 0.0, x, torch.empty_like(x), path.keeps_pullbacks)
+    initial = 0.0 if mesh else _initial_step(field, form, x, first.value, solver, stats)
     control = StepSizeController(tableau.order, initial, mesh)
     t, states = 0.0, []
     for stop in stops:
@@ -150,11 +150,11 @@ def _adaptive(
             h, last = control.propose(t, stop)
             end = stop if last else t + h
             keep = path.keeps_pullbacks
-            step = take_step(split, tableau, t, h, x, first=first, keep=keep, workspace=workspace)
+            step = take_step(form, tableau, t, h, x, first=first, keep=keep, workspace=workspace)
             # The value at the new state completes the error estimate and is also the first stage of the next step.
-            final = evaluate_stage(split, end, step.new, step.stages[-1], keep)
+            final = evaluate_stage(form, end, step.new, step.stages[-1], keep)
             stats.evaluations += tableau.stages
-            weights = Weights.of(tableau, h, split.gain, split.decay).error
+            weights = Weights.of(tableau, h, form.gain, form.decay).error
             ratio = size(combine(weights, step.terms, step.stages, workspace.state), x, step.new)
             if ratio > 1.0 or math.isnan(ratio):
                 stats.rejected += 1
@@ -170,15 +170,15 @@ def _adaptive(
     return states
 
 
-def _initial_step(field: Field, split: Split, x: Tensor, value: Tensor, solver: Dopri5, stats: Stats) -> float:
+def _initial_step(field: Field, form: Semilinear, x: Tensor, value: Tensor, solver: Dopri5, stats: Stats) -> float:
     # Ten times the first step of Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4. The error of
     # their first step is so small that the second would be ten times as long, so this often saves a step.
     def size(v: Tensor) -> float:
         return scaled_error_norm(v, x, x, solver.atol, solver.rtol)
 
     # f(0, x) = gain g + B - decay x
-    parts = (x, value) if split.drive is None else (x, value, split.drive)
-    f0 = linear_combination((-split.decay, split.gain, 1.0)[: len(parts)], parts, out=torch.empty_like(x))
+    parts = (x, value) if form.drive is None else (x, value, form.drive)
+    f0 = linear_combination((-form.decay, form.gain, 1.0)[: len(parts)], parts, out=torch.empty_like(x))
     d0, d1 = size(x.clone()), size(f0.clone())
     if not (math.isfinite(d0) and math.isfinite(d1)):
         return 0.0  # raises the error for an underflow

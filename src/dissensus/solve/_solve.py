@@ -18,7 +18,7 @@ from dissensus.solve._control import equal_mesh, scaled_error_norm
 from dissensus.solve._field import AutogradField, Field, Pullback
 from dissensus.solve._integrate import Callback, Path, Stats, fixed_ends, integrate
 from dissensus.solve._solvers import RK4, Adjoint, Autograd, Discrete, Dopri5, Euler, Gradient, Solver, Torchdiffeq
-from dissensus.solve._step import Workspace, split_for, step_vjp, take_step
+from dissensus.solve._step import Workspace, semilinear_form, step_vjp, take_step
 from dissensus.solve._tableau import Tableau
 from dissensus.solve._tape import Taken, Tape
 from dissensus.solve._torchdiffeq import counted
@@ -155,7 +155,7 @@ class _Problem:
     def tape(self, x0: Tensor, memory: int) -> Tape:
         size = x0.numel() * x0.element_size()
         stages = self.solver.tableau.stages
-        return Tape(memory, size, split_for(self.field, x0).pullback_states * stages * size)
+        return Tape(memory, size, semilinear_form(self.field, x0).pullback_states * stages * size)
 
 
 def _states(problem: _Problem, path: Path, x0: Tensor, gradient: Gradient) -> Sequence[Tensor]:
@@ -196,7 +196,7 @@ class _Discrete(torch.autograd.Function):
         problem, path = ctx.problem, ctx.path
         x0, *parameters = ctx.saved_tensors
         grads = [torch.zeros_like(p, memory_format=torch.contiguous_format) for p in parameters]
-        split, tableau, stats = split_for(problem.field, x0), problem.solver.tableau, path.stats
+        split, tableau, stats = semilinear_form(problem.field, x0), problem.solver.tableau, path.stats
 
         def advance(steps: list[Taken], x: Tensor) -> Tensor:
             """The state after these steps from x, bit for bit the same as when they were first taken."""

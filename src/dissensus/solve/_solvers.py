@@ -39,7 +39,7 @@ class RK4:
 
     step_size: float = 1.0
     max_steps: int = 10_000
-    tableau: ClassVar[Tableau] = _tableau.RK4
+    tableau: ClassVar[Tableau] = _tableau.THREE_EIGHTHS
     fixed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

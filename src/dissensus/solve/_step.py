@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dissensus.kernels import linear_combination
-from dissensus.solve._field import Field, Pullback, Split
+from dissensus.solve._field import Field, Pullback, Semilinear
 from dissensus.solve._tableau import Row, Tableau, Weights
 
 
@@ -47,21 +47,21 @@ class Step(NamedTuple):
     stages: Tensor
 
 
-def split_for(field: Field, x: Tensor) -> Split:
-    """The split field if its drive has the shape of the state; otherwise the whole field as a nonlinear part."""
-    split = field.split
-    return split if split.drive is None or split.drive.shape == x.shape else Split(field, field.vjp)
+def semilinear_form(field: Field, x: Tensor) -> Semilinear:
+    """The parts of the field if its drive has the shape of the state; otherwise the field as the nonlinear part."""
+    form = field.semilinear
+    return form if form.drive is None or form.drive.shape == x.shape else Semilinear(field, field.vjp)
 
 
-def evaluate_stage(split: Split, t: float, x: Tensor, out: Tensor, keep: bool) -> Evaluation:
+def evaluate_stage(form: Semilinear, t: float, x: Tensor, out: Tensor, keep: bool) -> Evaluation:
     """The value of g(t, x), written to ``out``, with its pullback if ``keep``."""
     if keep:
-        return Evaluation(*split.vjp(t, x, out))
-    return Evaluation(split.value(t, x, out), None)
+        return Evaluation(*form.vjp(t, x, out))
+    return Evaluation(form.value(t, x, out), None)
 
 
 def take_step(
-    split: Split,
+    form: Semilinear,
     tableau: Tableau,
     t: float,
     h: float,
@@ -79,9 +79,9 @@ def take_step(
         workspace: buffers for the rest; allocated if None.
     """
     stages = _stack(x, tableau) if keep or workspace is None else workspace.stages
-    rows = Weights.of(tableau, h, split.gain, split.decay).stages
+    rows = Weights.of(tableau, h, form.gain, form.decay).stages
     value = stages[0] if first is None else first.value
-    terms = (x, value) if split.drive is None else (split.drive, x, value)
+    terms = (x, value) if form.drive is None else (form.drive, x, value)
     pullbacks: list[Pullback | None] = []
     for i in range(tableau.stages):
         if i == 0 and first is not None:
@@ -92,7 +92,7 @@ def take_step(
             # x_i = s_i x + d_i B + sum_j w_ij g(x_j)
             place = torch.empty_like(x) if keep or workspace is None else workspace.state
             inputs = combine(rows[i], terms, stages, place)
-        pullbacks.append(evaluate_stage(split, t + tableau.c[i] * h, inputs, stages[i], keep).pullback)
+        pullbacks.append(evaluate_stage(form, t + tableau.c[i] * h, inputs, stages[i], keep).pullback)
     new = combine(rows[-1], terms, stages, torch.empty_like(x))
     return Step(new, tuple(p for p in pullbacks if p is not None) if keep else (), terms, stages)
 
@@ -104,7 +104,7 @@ def combine(row: Row, terms: Sequence[Tensor], stages: Tensor, out: Tensor) -> T
 
 
 def step_vjp(
-    split: Split,
+    form: Semilinear,
     tableau: Tableau,
     h: float,
     pullbacks: Sequence[Pullback],
@@ -117,7 +117,7 @@ def step_vjp(
     last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``; and finally
     ``x' = s_n new' + sum_i s_i x_i'`` and ``B' = d_n new' + sum_i d_i x_i'``.
     """
-    *rows, new = Weights.of(tableau, h, split.gain, split.decay).stages
+    *rows, new = Weights.of(tableau, h, form.gain, form.decay).stages
     count = len(rows)
     rows.reverse()
     cotangent = cotangent.contiguous()
@@ -127,9 +127,9 @@ def step_vjp(
         i = count - 1 - j
         linear_combination((new.values[i], *(row.values[i] for row in rows[:j])), (cotangent,), stack, out=g)
         pullback(g, grads, stack[j])
-    if split.index is not None and grads:
+    if form.index is not None and grads:
         weights = (new.drive, *(row.drive for row in rows))
-        grads[split.index].add_(linear_combination(weights, (cotangent,), stack, out=g))
+        grads[form.index].add_(linear_combination(weights, (cotangent,), stack, out=g))
     weights = (new.state, *(row.state for row in rows))
     return linear_combination(weights, (cotangent,), stack, out=torch.empty_like(cotangent))
 

@@ -38,7 +38,7 @@ class Tableau:
 EULER = Tableau(a=((),), b=(1.0,), c=(0.0,), order=1)
 
 # Kutta's 3/8 rule, the fourth-order rule of torchdiffeq.
-RK4 = Tableau(
+THREE_EIGHTHS = Tableau(
     a=((), (1 / 3,), (-1 / 3, 1.0), (1.0, -1.0, 1.0)),
     b=(1 / 8, 3 / 8, 3 / 8, 1 / 8),
     c=(0.0, 1 / 3, 2 / 3, 1.0),

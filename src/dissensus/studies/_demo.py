@@ -43,7 +43,7 @@ _REFERENCE = "label-propagation"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoRun:
     """One model on one split.
 
     Attributes:
@@ -73,9 +73,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What :func:`demo` found: one :class:`Outcome` for each task, model, depth and split, and the path of the page."""
+    """What :func:`demo` found: one :class:`DemoRun` for each task, model, depth and split, and the path of the page."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[DemoRun, ...]
     page: Path | None = None
 
     def table(self) -> Table:
@@ -101,7 +101,7 @@ class Demonstration:
             digits=1,
         )
 
-    def of(self, task: str, model: str, depth: int | None = None) -> list[Outcome]:
+    def of(self, task: str, model: str, depth: int | None = None) -> list[DemoRun]:
         """The outcomes of one model at one depth, one for each split."""
         return [o for o in self.outcomes if (o.task, o.model, o.depth) == (task, model, depth)]
 
@@ -122,7 +122,7 @@ def demo(
     splits: Sequence[int] = SPLITS,
     epochs: int = 30,
     output: str | Path | None = None,
-    on_outcome: Callable[[Outcome], None] = lambda outcome: None,
+    on_outcome: Callable[[DemoRun], None] = lambda outcome: None,
 ) -> Demonstration:
     """Train a GCN and BIMP at growing depth on the embedded digits, with all features and with few.
 
@@ -147,10 +147,10 @@ def demo(
     return found if output is None else Demonstration(found.outcomes, _page(found).write(output))
 
 
-def _outcome(task: str, model: str, depth: int | None, split: int, epochs: int) -> Outcome:
+def _outcome(task: str, model: str, depth: int | None, split: int, epochs: int) -> DemoRun:
     result = run(_config(task, model, depth, split, epochs))
     measured = () if depth is None else _measured(result, depth)
-    return Outcome(task, model, depth, split, result.test, result.seconds, *measured)
+    return DemoRun(task, model, depth, split, result.test, result.seconds, *measured)
 
 
 def _config(task: str, model: str, depth: int | None, split: int, epochs: int) -> Config:

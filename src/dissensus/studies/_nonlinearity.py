@@ -64,7 +64,7 @@ NONLINEARITY = Training(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Critical(Training):
+class CriticalStudy(Training):
     """One depth, where the attention relative to u* is the column ``attention``."""
 
     def rows(self, record: Record) -> list[Row]:
@@ -80,7 +80,7 @@ def _critical(point: Row) -> dict[str, Any]:
     return flags if same else {**flags, "model.attention_ratio": point["attention"]}
 
 
-CRITICAL = Critical(
+CRITICAL = CriticalStudy(
     name="nonlinearity-critical",
     title="Where the nonlinearity matters",
     about=(

@@ -13,7 +13,7 @@ Configurations do not import torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dissensus.train import presets
+from dissensus.train import presets as presets
 from dissensus.train._config import Config, DataConfig, ModelConfig, TrainConfig
 from dissensus.train._config import is_error as is_error
 from dissensus.train._config import located as located
@@ -45,7 +45,6 @@ __all__ = [
     "fit",
     "load_saved",
     "predict",
-    "presets",
     "resolve",
     "run",
     "save",

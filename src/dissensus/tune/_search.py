@@ -46,7 +46,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchResult:
     """What :func:`search` found.
 
     Attributes:
@@ -113,7 +113,7 @@ def search(
     threads: int = 1,
     address: str | None = None,
     on_report: Callable[[int, Trial], None] | None = None,
-) -> Outcome:
+) -> SearchResult:
     """Search ``space`` for the settings with the best mean of the metric on validation over ``splits``.
 
     A trial trains on one split after the other and reports the mean so far; a run that fails counts as 0 (of an
@@ -180,7 +180,7 @@ def search(
     best = (min if error else max)(finished, key=lambda trial: trial.val)
     if board.error and best.val == _value(None, error):
         raise DissensusError(f"every run failed; the last: {board.error}")
-    return Outcome(found, best, tuple(splits), f"{algorithm}, {scheduler}", time.perf_counter() - begun)
+    return SearchResult(found, best, tuple(splits), f"{algorithm}, {scheduler}", time.perf_counter() - begun)
 
 
 def apply(base: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from dissensus.studies import theory
-from dissensus.studies.theory import Setting
+from dissensus.studies.theory._setting import Setting
 
 
 @pytest.fixture(scope="module")

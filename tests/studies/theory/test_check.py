@@ -6,9 +6,10 @@ import torch
 
 from dissensus.errors import InputError
 from dissensus.studies import theory
-from dissensus.studies.theory import Fact, Setting, _form, _reaction, _setting
-from dissensus.studies.theory._check import CORRECTED, FAILS, HOLDS
+from dissensus.studies.theory import _form, _reaction, _setting
+from dissensus.studies.theory._check import CORRECTED, FAILS, HOLDS, Check, Fact
 from dissensus.studies.theory._laplacian import consensus_weights, laplacian_of
+from dissensus.studies.theory._setting import Setting
 from theory_verdicts import EXPECTED
 
 
@@ -184,7 +185,7 @@ def test_facts():
 
 def test_verdict_follows_from_the_facts():
     def verdict(*facts: Fact) -> str:
-        return theory.Check("name", "statement", "where", "note", facts).verdict
+        return Check("name", "statement", "where", "note", facts).verdict
 
     good, bad = Fact("a", 0.0, high=1.0), Fact("b", 2.0, high=1.0)
     assert verdict(good) == HOLDS

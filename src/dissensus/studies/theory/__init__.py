@@ -11,8 +11,8 @@ from dissensus.studies.theory import _form  # noqa: F401
 from dissensus.studies.theory import _behaviour  # noqa: F401
 from dissensus.studies.theory import _gradients  # noqa: F401
 from dissensus.studies.theory import _aggregation  # noqa: F401
-from dissensus.studies.theory._check import Check, Fact, evaluate, names
-from dissensus.studies.theory._examine import Findings, examine
-from dissensus.studies.theory._setting import Setting, settings
+from dissensus.studies.theory._check import evaluate, names
+from dissensus.studies.theory._examine import examine
+from dissensus.studies.theory._setting import settings
 
-__all__ = ["Check", "Fact", "Findings", "Setting", "evaluate", "examine", "names", "settings"]
+__all__ = ["evaluate", "examine", "names", "settings"]

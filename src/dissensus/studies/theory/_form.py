@@ -66,7 +66,7 @@ def general_model(setting: Setting) -> Iterator[Fact]:
     statement="S(0) = 0, S'(0) = 1, S'''(0) != 0",
     note="The appendix on nonlinearities asks for S''(0) != 0 instead, which would exclude tanh, as any odd function.",
 )
-def saturation(setting: Setting) -> Iterator[Fact]:
+def saturation_slope(setting: Setting) -> Iterator[Fact]:
     """Derivatives of S at zero by automatic differentiation."""
     derivative: Callable[[Tensor], Tensor] = dynamics.saturation(setting.saturation)
     derivatives = []
