@@ -277,7 +277,7 @@ def numbers() -> dict[str, str]:
 
 
 # The models that stand beside the best one of a dataset.
-_BESIDE = ("bimp", "gcn", "mlp", "label-propagation")
+_BESIDE = ("bimp", "gcn", "mlp", "feature-propagation", "label-propagation")
 
 
 def accuracy_tables() -> Iterator[str]:
@@ -285,7 +285,7 @@ def accuracy_tables() -> Iterator[str]:
     for name, study in STUDIES.items():
         rows = [row for row in details(name) if row.get("test %") and row.get("model") and row.get("dataset")]
         models = {row["model"] for row in rows}
-        if len(models) < 2 or any(row.get("depth") or row.get("change") for row in rows):
+        if len(models) < 2 or study.dimensions != ("dataset", "model"):
             continue
         beside = [model for model in _BESIDE if model in models]
         yield f"### {study.title}\n"
