@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -65,6 +64,8 @@ def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def small_texas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for DISSENSUS_DATA that holds a tiny Texas in the layout of the real one; returns its raw folder."""
+    import numpy as np  # after the environment variables above
+
     raw = tmp_path / "data" / "texas" / "raw"
     raw.mkdir(parents=True)
     random = np.random.default_rng(0)
