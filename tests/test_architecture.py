@@ -76,6 +76,7 @@ HOUSE = {
         "execute": "the function that it names",
         "is_error": "whether a smaller value of a metric is better",
         "merge": "flags of the command line are merged like other settings",
+        "located": "a model from a file is known by its path",
         "preset_names": "the choices of a flag",
         "read_preset": "studies compare presets",
         "presets": "tune reads and writes files in the layout of presets",
