@@ -54,7 +54,9 @@ REMOVED: dict[str, dict[str, Any]] = {
     "A_o = I": {"model.option_attention": "identity"},
     "A_o starts uniform": {"model.option_attention": "gram", "model.own_score": 0.0},
     **{f"{ratio} u*": {"model.attention_ratio": ratio} for ratio in (0.5, 0.75, 1.25, 1.5)},
-    **{f"damping {damping}": {"model.damping": damping} for damping in (0.5, 2.0)},
+    "damping 0.5": {"model.damping": 0.5},
+    # An Euler step above 1/d would do more than decay.
+    "damping 2.0": {"model.damping": 2.0, "model.step_size": 0.5},
 }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from dissensus.runs import Record, key
 from dissensus.studies._depth import DEPTHS, at_depth
-from dissensus.studies._study import Request, Row, StudyRuns, Training, settings, settings_key
+from dissensus.studies._study import Request, Row, StudyRuns, Training
 from dissensus.studies._views import Details, Grid, Lines, Paired
 
 _BIMP = "bimp"
@@ -17,34 +17,20 @@ ADDED: dict[str, tuple[bool, str]] = {
 }
 
 
-def _tuned_as(model: str) -> str:
-    """The model whose tuned settings are taken."""
-    return "gcn" if model == "gcn-res" else model
-
-
 def _flags(point: Row) -> dict[str, Any]:
     if point["model"] == _BIMP:
         return at_depth(point)
     residual, norm = ADDED[point["added"]]
-    _, tuned = settings("tuned", point["dataset"], _tuned_as(point["model"]))
-    return {**tuned, **at_depth(point), "model.residual": residual, "model.norm": norm}
+    return {**at_depth(point), "model.residual": residual, "model.norm": norm}
 
 
 class Skips(Training):
     """The column ``added`` says what a GCN has; it is ``bimp`` for BIMP."""
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        return tuple(name for name in super().takes if name != "preset")
-
     def plan(self, request: Request) -> StudyRuns:
+        plan = super().plan(request)
         # By key, because nothing is added to BIMP: its runs come up again for each addition.
-        configs = {key(config): config for config in super().plan(request).configs}
-        presets = {
-            settings_key(config): settings(self.preset, config["data"]["name"], _tuned_as(config["model"]["name"]))[0]
-            for config in configs.values()
-        }
-        return StudyRuns(list(configs.values()), presets)
+        return StudyRuns(list({key(config): config for config in plan.configs}.values()), plan.presets)
 
     def rows(self, record: Record) -> list[Row]:
         model = record.config["model"]
