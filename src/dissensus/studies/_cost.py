@@ -40,8 +40,8 @@ COST = Measured(
     title="Accuracy, time and memory",
     about=(
         "Test accuracy in per cent, seconds of training and evaluation over 100 epochs, and the most memory that "
-        "tensors take at once, in MiB, at equal depth; one run at a time. Settings are those of the preset tuned, where "
-        "residual GCN and GCNII take what was tuned for a GCN."
+        "tensors take at once, in MiB, at equal depth; one run at a time. Settings are those of the preset tuned, "
+        "where residual GCN and GCNII take what was tuned for a GCN."
     ),
     models=("bimp", "gcn-res", "grand-l", "gcnii"),
     datasets=("cora", "pubmed"),
