@@ -29,7 +29,7 @@ def test_settings_end_with_the_block(batches: bool, monkeypatch: pytest.MonkeyPa
         fail()
     assert flushes() == before
     outer = _training._RETURN if batches else _training._KEEP
-    assert settings == [outer, _training._KEEP, outer, _training._DEFAULT]
+    assert settings == [outer, _training._KEEP, outer, _training._GROWN]
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_thresholds_of_the_user_stay(variable: str, value: str, calls: int, monk
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
-    _training._set(_training._DEFAULT)  # two thresholds, and free memory returned
+    _training._set(_training._GROWN)  # two thresholds, and free memory returned
     assert len(made) == calls

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dissensus import cli, data, runs
+from dissensus import cli, runs
 from dissensus.errors import InputError
 from dissensus.runs import Record
 from dissensus.studies import STUDIES
@@ -95,7 +95,7 @@ def test_settings_that_are_no_change_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(data.info("texas").present == "no", reason="Texas is not on this machine")
+@pytest.mark.usefixtures("real_data")
 def test_a_quick_look_from_runs_to_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["reproduce", "ablation", "--quick", "--datasets", "texas", "-o", "out", "--json"]) == 0

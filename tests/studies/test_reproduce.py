@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dissensus import runs, train
+from dissensus import train
 from dissensus.errors import InputError
 from dissensus.report import Value
 from dissensus.report._stats import compare
@@ -133,10 +133,8 @@ def stop_after(monkeypatch):
         left[0] = None if left[0] is None else left[0] - 1
         return whole(config)
 
-    runs._call.resolve.cache_clear()
     monkeypatch.setattr("dissensus.train.execute", execute, raising=False)
-    yield lambda count: left.__setitem__(0, count)
-    runs._call.resolve.cache_clear()
+    return lambda count: left.__setitem__(0, count)
 
 
 @pytest.mark.slow
