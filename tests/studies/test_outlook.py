@@ -17,3 +17,8 @@ def test_the_outlook_counts_and_estimates():
     nothing = outlook_of(study, plan, {})
     assert [group.seconds for group in nothing.groups] == [None] * 3
     assert nothing.seconds is None
+
+
+def test_every_study_has_a_table_of_its_runs():
+    for name, study in STUDIES.items():
+        assert outlook_of(study, study.plan(Request(quick=True)), {}).table().rows[-1][0] == "all", name

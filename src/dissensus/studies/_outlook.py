@@ -50,7 +50,7 @@ class Outlook:
             *(self._sum(name) for name in ("done", "failed", "missing")),
             _duration(self.seconds),
         ]
-        return Table([self.study, "done", "failed", "missing", "still to run"], [*rows, total])
+        return Table([self.study, "done", "failed", "to run", "still to run"], [*rows, total])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
