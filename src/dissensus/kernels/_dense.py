@@ -18,7 +18,7 @@ def linear_combination(
     Args:
         weights: scalars; fewer than there are terms and rows leave out the last rows.
         terms: at least one tensor, all of the same shape.
-        stack: [rows, *shape], contiguous.
+        stack: ``[rows, *shape]``, contiguous.
         out: where to write the sum; contiguous, and not one of the terms.
     """
     torch.mul(terms[0], weights[0], out=out)
