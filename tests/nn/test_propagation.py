@@ -22,6 +22,25 @@ def test_label_propagation_is_pygs_and_needs_the_labels(ring_graph: Data) -> Non
     assert close(again(ring_graph.x, ring_graph.edge_index), expected)
 
 
+def test_label_propagation_of_numbers_averages_the_training_targets(ring_graph: Data) -> None:
+    ring_graph.y = 10.0 + torch.arange(ring_graph.num_nodes).float()
+    targets = ring_graph.y[ring_graph.train_mask]
+    model = LabelPropagation(5, 8, 1, num_layers=1)
+    model.prepare(ring_graph)
+    scores = model(ring_graph.x, ring_graph.edge_index)
+    assert scores.shape == (ring_graph.num_nodes, 1)
+    assert targets.min() <= scores.min()
+    assert scores.max() <= targets.max()
+    lonely = model(ring_graph.x, torch.zeros(2, 0, dtype=torch.int64))[~ring_graph.train_mask]
+    assert close(lonely, targets.mean().expand_as(lonely))
+
+
+def test_label_propagation_refuses_one_label_a_graph(ring_graph: Data) -> None:
+    ring_graph.batch = torch.zeros(ring_graph.num_nodes, dtype=torch.int64)
+    with pytest.raises(InputError, match="choose another model"):
+        LabelPropagation(5, 8, 3).prepare(ring_graph)
+
+
 def test_feature_propagation_fills_in_as_pyg_does(ring_graph: Data) -> None:
     missing = ~ring_graph.train_mask
     x = ring_graph.x.masked_fill(missing[:, None], 0.0)

@@ -41,8 +41,9 @@ class LabelPropagation(DiscreteModel):
     .. math::
         Y \leftarrow \alpha\, D^{-1/2} A D^{-1/2}\, Y + (1 - \alpha)\, Y(0)
 
-    where Y(0) has the one-hot training labels (or the targets of a regression) and is zero at all other nodes. The
-    model ignores features and has no parameters, so there is nothing to train: :meth:`prepare` sets the labels.
+    where Y(0) has the one-hot training labels and is zero at all other nodes. In a regression, the targets and a one
+    for each are propagated, and the prediction is their ratio, a weighted mean of the training targets. The model
+    ignores features and has no parameters, so there is nothing to train: :meth:`prepare` sets the labels.
 
     Args:
         in_channels: not used.
@@ -80,11 +81,17 @@ class LabelPropagation(DiscreteModel):
 
     def prepare(self, data: Data) -> None:
         """Take the training labels of a PyG ``Data`` with ``y`` and ``train_mask``."""
-        labels = torch.zeros(data.num_nodes, self.out_channels)
-        if data.y.is_floating_point():
-            labels[data.train_mask, 0] = data.y[data.train_mask].to(labels)
+        if data.batch is not None:
+            raise InputError(
+                "label propagation spreads labels from node to node, but here each graph has one: choose another model"
+            )
+        known = data.y[data.train_mask]
+        if known.is_floating_point():
+            labels = torch.zeros(data.num_nodes, 2)
+            labels[data.train_mask] = torch.stack([known, torch.ones_like(known)], dim=1).to(labels)
         else:
-            labels[data.train_mask, data.y[data.train_mask]] = 1.0
+            labels = torch.zeros(data.num_nodes, self.out_channels)
+            labels[data.train_mask, known] = 1.0
         self.labels = labels.to(data.x)
 
     def check_features(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
@@ -104,7 +111,12 @@ class LabelPropagation(DiscreteModel):
     def scores(self, x: Tensor | SparseFeatures, propagation: Propagation, batch: Tensor | None) -> Tensor:
         *_, last = self.states(x, propagation, batch)
         assert isinstance(last, Tensor)
-        return last
+        assert self.labels is not None
+        if last.size(1) == self.out_channels:
+            return last
+        # A node that no training target reaches gets their mean.
+        sums = torch.where(last[:, 1:] > 0, last, self.labels.sum(0))
+        return sums[:, :1] / sums[:, 1:]
 
 
 @register(

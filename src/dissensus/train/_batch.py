@@ -81,10 +81,14 @@ class Batch:
         return self.graph is not None and len(self.y) != len(self.x)
 
     def prepare(self, model: torch.nn.Module) -> None:
-        """Let a model of this package take what it needs from the split, such as the training nodes."""
+        """Let a model of this package take what it needs from the split, such as the training nodes.
+
+        If there is one target per graph, each node gets that of its graph, and ``batch`` says which this is.
+        """
         if isinstance(model, Model):
-            y, known = (self.y[self.graph], self.known[self.graph]) if self.pooled else (self.y, self.known)
-            model.prepare(Data(x=self.x, y=y, train_mask=known))
+            graph = self.graph if self.pooled else None
+            y, known = (self.y, self.known) if graph is None else (self.y[graph], self.known[graph])
+            model.prepare(Data(x=self.x, y=y, train_mask=known, batch=graph))
 
     def scores(self, model: torch.nn.Module, forward: Callable[..., Tensor] | None = None) -> Tensor:
         """The model's scores, [t, outputs]; ``forward`` is called instead of the model if given.
