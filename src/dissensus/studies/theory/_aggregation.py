@@ -78,19 +78,22 @@ def _share(matrix: Tensor) -> float:
 @rule(
     "step-limit",
     where="ours",
-    statement="Euler's step is non-expansive up to 1/d and no further where S is saturated",
-    note="Beyond 1/d the factor 1 - d dt of a saturated opinion is negative, its modulus grows past 1 at 2/d, and the "
-    "step overshoots the equilibrium.",
+    statement="at u* a step of Euler is non-expansive at every state up to 1/(d - u* min_i m_ii), and no further",
+    note="m_ii = alpha - 1 + (1 + (A_a)_ii)(1 + (A_o)_ii) is the diagonal of the mixing matrix. The limit is 2/d where "
+    "that is smaller, and never below 1/d, which it tends to where nobody listens to themselves and alpha = 0. The "
+    "norm of a row is convex in sech^2, so that X = 0 and a saturated state are the worst.",
 )
 def step_limit(setting: Setting) -> Iterator[Fact]:
-    """The infinity-norm of ``I + dt J`` at X = 0 for steps around 1/d, and where S is flat for steps around 2/d."""
+    """The larger infinity-norm of ``I + dt J`` at X = 0 and where S is flat, at the limit and beyond."""
+    d, own = setting.damping, float(setting.mixing.diagonal().min())
     identity = torch.eye(setting.start.numel(), dtype=setting.start.dtype)
-    d = setting.damping
-    neutral, flat = setting.jacobian(torch.zeros_like(setting.start)), -d * identity
+    jacobians = (setting.jacobian(torch.zeros_like(setting.start)), -d * identity)
+    limit = min(2.0 / d, 1.0 / (d - setting.attention * own))
 
-    def norm(jacobian: Tensor, share: float) -> float:
-        return float(torch.linalg.matrix_norm(identity + share / d * jacobian, math.inf))
+    def norm(step: float) -> float:
+        return max(float(torch.linalg.matrix_norm(identity + step * j, math.inf)) for j in jacobians)
 
-    yield Fact("norm at X = 0, dt = 1/d", norm(neutral, 1.0), high=1.0 + 1e-9)
-    yield Fact("norm at X = 0, dt = 1.5/d", norm(neutral, 1.5), low=1.0 + 1e-3)
-    yield Fact("norm where S is flat, dt = 2.1/d", norm(flat, 2.1), low=1.0 + 1e-3)
+    yield Fact("d x limit", d * limit, low=1.0)
+    yield Fact("norm at the limit", norm(limit), high=1.0 + 1e-9)
+    yield Fact("norm at 1/d", norm(1.0 / d), high=1.0 + 1e-9)
+    yield Fact("norm at 1.01 x limit", norm(1.01 * limit), low=1.0 + 1e-4)
