@@ -37,6 +37,22 @@ def homophilic_rows(splits, models=("bimp", "gcn")):
     return [{**common, "model": model, "split": split, "test": 80.0 + split} for model in models for split in splits]
 
 
+def test_models_are_ranked_on_the_splits_that_all_have():
+    study = STUDIES["homophilic"]
+    row = {"seed": 1, "status": "done"}
+    easy = {("a", 1): 60.0, ("b", 1): 61.0, ("c", 1): 59.0, ("c", 2): 90.0}  # split 2 is an easy one
+    rows = [
+        {**row, "dataset": dataset, "model": model, "split": split, "test": test}
+        for dataset in ("cora", "photo")
+        for (model, split), test in easy.items()
+    ]
+    (table,) = (item.content for item in items(study, rows) if item.stem == "ranks")
+    assert [line[:2] for line in table.rows] == [["b", 1.0], ["a", 2.0], ["c", 3.0]]
+    # Without a split in common there is no ranking.
+    moved = [{**r, "split": 7} if r["model"] == "a" else r for r in rows]
+    assert "ranks" not in [item.stem for item in items(study, moved)]
+
+
 @pytest.mark.slow
 def test_tests_are_shown_where_there_are_any():
     study = STUDIES["homophilic"]

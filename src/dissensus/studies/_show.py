@@ -278,21 +278,29 @@ def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
 
 
 def _scores(study: Study, rows: Rows, value: str) -> dict[str, dict[str, float]]:
-    """The means of the models on the datasets that all of them have; empty where there are too few to rank."""
-    found: dict[str, dict[str, float]] = {}
-    for (model, dataset), part in _groups(study, rows, ("model", "dataset")):
-        mean = _value(study, part, value)
-        if mean:
-            found.setdefault(str(model), {})[str(dataset)] = mean.mean
-    common = set.intersection(*(set(row) for row in found.values())) if found else set()
-    return found if len(found) > 2 and len(common) > 1 else {}
+    """The mean of each model on each dataset that all have, over the splits that all have there, since splits differ.
+
+    Empty where there are too few models or datasets to rank.
+    """
+    samples: dict[str, dict[str, dict[Any, float]]] = {}
+    for (dataset, model, split), part in _groups(study, rows, ("dataset", "model", "split")):
+        if found := per_split(part, value):
+            samples.setdefault(str(dataset), {}).setdefault(str(model), {})[split] = fmean(found.values())
+    models = list(dict.fromkeys(model for by_model in samples.values() for model in by_model))
+    scores: dict[str, dict[str, float]] = {model: {} for model in models}
+    for dataset, by_model in samples.items():
+        shared = set.intersection(*map(set, by_model.values())) if len(by_model) == len(models) else set()
+        for model in models if shared else ():
+            scores[model][dataset] = fmean(by_model[model][split] for split in shared)
+    return scores if len(models) > 2 and len(scores[models[0]]) > 1 else {}
 
 
 def _ranks(ranking: Ranking, title: str) -> Table:
     rows: list[list[Cell]] = [[name, average, *ranking.ranks[name]] for name, average in ranking.averages.items()]
     note = (
         f"Friedman's test that all models are equal: p = {ranking.p:.2g}. Two models differ at the 5% level where "
-        f"their average ranks do by more than {ranking.critical:.2f} (Nemenyi)."
+        f"their average ranks do by more than {ranking.critical:.2f} (Nemenyi). Ranked are means over the splits that "
+        "all models have."
     )
     digits = {"average rank": 2, **dict.fromkeys(ranking.datasets, 1)}
     return Table(["model", "average rank", *ranking.datasets], rows, title, note, digits=digits)
