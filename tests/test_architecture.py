@@ -52,7 +52,10 @@ MOST_PUBLIC_NAMES = {
 
 # Names that other rooms may import although they are not public, with the reason. They may change at any time.
 HOUSE = {
-    "kernels": {"csr_matrix": "a pattern shows its matrix as a tensor"},
+    "kernels": {
+        "csr_matrix": "a pattern shows its matrix as a tensor",
+        "dense_product": "the opinion field mixes options by a matrix",
+    },
     "graph": {
         "check_edge_index": "measures and dynamics check their graphs in the same way",
         "check_normalize": "models check their option before there is a graph",

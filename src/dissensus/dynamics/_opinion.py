@@ -10,6 +10,7 @@ from torch import Tensor
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern
+from dissensus.kernels import dense_product
 from dissensus.solve import Field, Pullback, Semilinear
 
 # The parameters, where they are tensors.
@@ -119,7 +120,7 @@ class Opinion(Field):
 
     def saturated(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The saturation's kernel K of its argument: all of the field but its affine terms."""
-        z = self._argument(x, torch.empty_like(x))
+        z = self._argument(x, self.mixing.apply(x))
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
         return self._kernel(z, z if out is None else out)
@@ -129,7 +130,7 @@ class Opinion(Field):
     ) -> tuple[Tensor, Pullback]:
         """K, and the pullback of ``gain K``, which holds on to x and K."""
         attention = self.attention if isinstance(self.attention, Tensor) else None
-        y = torch.empty_like(x)
+        y = self.mixing.apply(x)
         given = self._argument(x, y)
         argument = given if attention is None else given * attention
         z = given if attention is not None or self.saturation.keeps_argument else None
@@ -156,9 +157,8 @@ class Opinion(Field):
         return k, pullback
 
     def _argument(self, x: Tensor, y: Tensor) -> Tensor:
-        """What K is of, but for the attention of single agents; ``y`` takes the mixed state."""
+        """What K is of, but for the attention of single agents, from the state x and the mixed state y."""
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
-        self.mixing.apply(x, y)
         z = self.pattern.product(self.communication, y, add=None if self.has_diagonal else y)
         self._add_own(z, x)
         return z
@@ -219,10 +219,10 @@ class _Mixing:
             self.forward = ((options + identity) * factor).mT.contiguous()  # factor (A_o + I)'
             self.backward = self.forward.mT.contiguous()
 
-    def apply(self, x: Tensor, out: Tensor) -> Tensor:
+    def apply(self, x: Tensor) -> Tensor:
         if not isinstance(self.options, Tensor):
-            return torch.mul(x, (self.options + 1.0) * self.factor, out=out)
-        return _by_graph(x, self.forward, self.sizes, out)
+            return x * ((self.options + 1.0) * self.factor)
+        return _by_graph(x, self.forward, self.sizes)
 
     def apply_transposed(self, q: Tensor, out: Tensor) -> Tensor:
         if not isinstance(self.options, Tensor):
@@ -238,11 +238,12 @@ class _Mixing:
             total[i].addmm_(qs.t(), xs, alpha=self.factor)
 
 
-def _by_graph(x: Tensor, matrix: Tensor, sizes: tuple[int, ...], out: Tensor) -> Tensor:
+def _by_graph(x: Tensor, matrix: Tensor, sizes: tuple[int, ...], out: Tensor | None = None) -> Tensor:
     if not sizes:
-        return torch.mm(x, matrix, out=out)
+        return dense_product(x, matrix, out)
+    out = torch.empty_like(x) if out is None else out
     for i, (part, target) in enumerate(zip(x.split(sizes), out.split(sizes), strict=True)):
-        torch.mm(part, matrix[i], out=target)
+        dense_product(part, matrix[i], target)
     return out
 
 

@@ -1,9 +1,10 @@
 """The few operations that take nearly all the time, on plain tensors and without autograd.
 
 Each function is named for what it computes. It chooses the fastest routine of torch by the dtype and device of its
-tensors; no other code makes that choice.
+tensors and by the processor; no other code makes that choice.
 """
 
+from dissensus.kernels._dense import dense_product as dense_product
 from dissensus.kernels._dense import linear_combination
 from dissensus.kernels._dropout import dropout
 from dissensus.kernels._sparse import csr_matrix as csr_matrix
