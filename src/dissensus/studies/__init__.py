@@ -11,6 +11,7 @@ until something is run.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dissensus.studies._accuracy import DYNAMICS, HETEROPHILIC, HOMOPHILIC, LARGE
 from dissensus.studies._as_printed import ABLATION, AS_PRINTED, READING
 from dissensus.studies._bench import BENCHMARKS as BENCHMARKS
 from dissensus.studies._bench import bench
@@ -18,11 +19,8 @@ from dissensus.studies._bifurcation import BIFURCATION, run_bifurcation
 from dissensus.studies._cost import COST, run_cost
 from dissensus.studies._depth import DEPTH
 from dissensus.studies._energy import ENERGY, run_energy
-from dissensus.studies._heterophilic import DYNAMICS, HETEROPHILIC
-from dissensus.studies._homophilic import HOMOPHILIC
 from dissensus.studies._lab import lab
 from dissensus.studies._labels import LABELS
-from dissensus.studies._large import LARGE
 from dissensus.studies._long_range import LONG_RANGE, RING
 from dissensus.studies._minesweeper import MINESWEEPER
 from dissensus.studies._missing import MISSING, MISSING_ABLATION, MISSING_DEPTH, MISSING_SHARE
@@ -48,23 +46,11 @@ STUDIES: dict[str, Study] = {
     )
 }
 
-__all__ = [
-    "STUDIES",
-    "Study",
-    "bench",
-    "demo",
-    "lab",
-    "outlook",
-    "reproduce",
-    "theory",
-]
+__all__ = ["STUDIES", "Study", "bench", "demo", "lab", "outlook", "reproduce", "theory"]
 
 # Stores name these functions as what made their runs.
 _TARGETS = (run_bifurcation, run_cost, run_energy, run_memory, run_timed)
-_HOMES = {
-    **dict.fromkeys(("Reproduction", "outlook", "reproduce"), "_reproduce"),
-    "demo": "_demo",
-}
+_HOMES = {**dict.fromkeys(("Reproduction", "outlook", "reproduce"), "_reproduce"), "demo": "_demo"}
 
 
 def __getattr__(name: str) -> Any:

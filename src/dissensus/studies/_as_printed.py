@@ -5,8 +5,7 @@ from typing import Any
 
 from dissensus.errors import InputError
 from dissensus.runs import Record, key
-from dissensus.studies._accuracy import accuracy_views
-from dissensus.studies._heterophilic import both_cornells
+from dissensus.studies._accuracy import accuracy_views, both_cornells
 from dissensus.studies._printed import Printed, printed
 from dissensus.studies._study import Config, Request, Row, StudyRuns, Training, settings_key
 from dissensus.studies._views import Details, Differences, Grid, Lines, Paired, View
@@ -162,14 +161,8 @@ def change_views(title: str) -> tuple[View, ...]:
             readme=True,
             shown=True,
         ),
-        Details(name="details", title="Each mean with its 95% interval, and the printed value"),
-        Paired(
-            name="paired",
-            title="Paired tests of the preset against each change",
-            of="change",
-            reference=UNCHANGED,
-            shown=True,
-        ),
+        Details(),
+        Paired(title="Paired tests of the preset against each change", of="change", reference=UNCHANGED, shown=True),
     )
 
 

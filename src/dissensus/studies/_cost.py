@@ -57,21 +57,13 @@ COST = Measured(
         _trade("seconds", "Seconds of training"),
         _trade("memory", "Peak memory in MiB"),
         *(
-            Grid(
-                name=value,
-                title=title,
-                value=value,
-                facet="dataset",
-                columns="depth",
-                best=best,
-                shown=True,
-            )
+            Grid(name=value, title=title, value=value, facet="dataset", columns="depth", best=best, shown=True)
             for value, title, best in (
                 ("test", "Test accuracy in per cent", "max"),
                 ("seconds", "Seconds of 100 epochs", "min"),
                 ("memory", "Peak memory in MiB", "min"),
             )
         ),
-        Details(name="details", title="Each mean with its 95% interval", value="seconds"),
+        Details(value="seconds"),
     ),
 )

@@ -17,10 +17,7 @@ DEPTHS = (2, 8, 32)
 SPLITS = (1, 2, 3)
 DATASET = "digits"
 # task -> settings of its data
-TASKS: dict[str, dict[str, Any]] = {
-    "all features": {},
-    "features at labelled nodes alone": {"missing_features": 1.0},
-}
+TASKS: dict[str, dict[str, Any]] = {"all features": {}, "features at labelled nodes alone": {"missing_features": 1.0}}
 VERDICT = (
     "Depth is needed where a node's class must come from far away, as when most nodes have no features; where every "
     "node has its own, two layers are enough."

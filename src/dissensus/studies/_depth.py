@@ -1,13 +1,17 @@
 """Accuracy over depth, all other settings fixed."""
 
+from dataclasses import replace
 from typing import Any
 
 from dissensus.studies._study import Row, Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import over
 
 _VARIANTS = ("bimp-aa", "bimp-aa-rw", "grand-aa", "grand-aa-rw", "grand++-aa", "grand++-aa-rw")
 _LAYERS = ("gcn", "gcn-pairnorm", "gcn-group", "gat", "sage")
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+_CURVES, *_TABLES = over(
+    "depth", "Accuracy over depth", "Test accuracy over depth, in per cent", loss=True, readme=(True, True)
+)
 
 
 def at_depth(point: Row) -> dict[str, Any]:
@@ -18,19 +22,6 @@ def at_depth(point: Row) -> dict[str, Any]:
     settings = {f"model.{option}": value for option, value in model.at_depth(point["depth"]).items()}
     # Selecting another time than the end would make it another depth.
     return {**settings, "train.select_time": False} if model.continuous else settings
-
-
-def _chart(name: str, title: str, **options: Any) -> Lines:
-    return Lines(
-        name=name,
-        title=title,
-        facet="dataset",
-        x="depth",
-        x_log=True,
-        x_label="layers, or Euler steps of size 1",
-        y_label="test accuracy (%)",
-        **options,
-    )
 
 
 DEPTH = Training(
@@ -48,19 +39,9 @@ DEPTH = Training(
     flags=at_depth,
     quick_axes={"depth": (1, 8)},
     views=(
-        _chart("accuracy", "Accuracy over depth", without=(*_LAYERS[1:], *_VARIANTS), readme=True),
-        _chart("accuracy-layers", "Accuracy over depth, discrete models", only=("bimp", *_LAYERS), readme=True),
-        _chart("accuracy-variants", "Accuracy over depth, variants", only=("bimp", *_VARIANTS), readme=True),
-        Grid(
-            name="accuracy",
-            title="Test accuracy over depth, in per cent",
-            facet="dataset",
-            columns="depth",
-            loss=True,
-            shown=True,
-            readme=True,
-        ),
-        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+        replace(_CURVES, without=(*_LAYERS[1:], *_VARIANTS)),
+        replace(_CURVES, name="accuracy-layers", title="Accuracy over depth, discrete models", only=("bimp", *_LAYERS)),
+        replace(_CURVES, name="accuracy-variants", title="Accuracy over depth, variants", only=("bimp", *_VARIANTS)),
+        *_TABLES,
     ),
 )

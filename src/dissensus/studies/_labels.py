@@ -1,7 +1,7 @@
 """Accuracy with few labels."""
 
 from dissensus.studies._study import Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import Details, Paired, over
 
 LABELS = Training(
     name="labels",
@@ -18,24 +18,13 @@ LABELS = Training(
     flags=lambda point: {"data.labels_per_class": point["labels"]},
     quick_axes={"labels": (1, 5)},
     views=(
-        Lines(
-            name="accuracy",
-            title="Accuracy over the number of labels",
-            facet="dataset",
-            x="labels",
-            x_log=True,
+        *over(
+            "labels",
+            "Accuracy over the number of labels",
+            "Test accuracy by number of labels in a class, in per cent",
             x_label="labelled nodes in a class",
-            y_label="test accuracy (%)",
-        ),
-        Grid(
-            name="accuracy",
-            title="Test accuracy by number of labels in a class, in per cent",
-            facet="dataset",
-            columns="labels",
-            shown=True,
-            readme=True,
-        ),
-        Paired(name="paired", title="Paired tests, a split averaged over the numbers of labels", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+        )[:2],
+        Paired(title="Paired tests, a split averaged over the numbers of labels", shown=True),
+        Details(),
     ),
 )

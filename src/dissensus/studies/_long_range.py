@@ -4,7 +4,7 @@ from typing import Any
 
 from dissensus.studies._depth import at_depth
 from dissensus.studies._study import Row, Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import over
 
 _MODELS = ("bimp", "bimp-aa", "gcn", "gcn-res", "gcnii", "adgn", "g2", "grand-l", "grand-aa")
 _SPLITS = (
@@ -32,27 +32,13 @@ LONG_RANGE = Training(
     flags=at_depth,
     quick_datasets=("shortest-path",),
     quick_axes={"depth": (2, 4)},
-    views=(
-        Lines(
-            name="error",
-            title="Error over depth",
-            facet="dataset",
-            x="depth",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="mean absolute error (hops)",
-        ),
-        Grid(
-            name="error",
-            title="Mean absolute error over depth, in hops",
-            facet="dataset",
-            columns="depth",
-            best="min",
-            shown=True,
-            readme=True,
-        ),
-        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+    views=over(
+        "depth",
+        "Error over depth",
+        "Mean absolute error over depth, in hops",
+        name="error",
+        y_label="mean absolute error (hops)",
+        best="min",
     ),
 )
 
@@ -71,23 +57,11 @@ RING = Training(
     flags=_across,
     quick_datasets=("ring-transfer",),
     quick_axes={"distance": (2, 5)},
-    views=(
-        Lines(
-            name="accuracy",
-            title="Accuracy over distance",
-            x="distance",
-            x_log=True,
-            x_label="hops from source to target",
-            y_label="test accuracy (%)",
-        ),
-        Grid(
-            name="accuracy",
-            title="Test accuracy over distance, in per cent",
-            columns="distance",
-            shown=True,
-            readme=True,
-        ),
-        Paired(name="paired", title="Paired tests at the greatest distance", last="distance", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+    views=over(
+        "distance",
+        "Accuracy over distance",
+        "Test accuracy over distance, in per cent",
+        x_label="hops from source to target",
+        facet="",
     ),
 )

@@ -2,7 +2,7 @@
 
 from dissensus.studies._depth import at_depth
 from dissensus.studies._study import Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import over
 
 MINESWEEPER = Training(
     name="minesweeper",
@@ -19,17 +19,7 @@ MINESWEEPER = Training(
     flags=at_depth,
     quick_datasets=("minesweeper",),
     quick_axes={"depth": (2, 4)},
-    views=(
-        Lines(
-            name="auc",
-            title="ROC AUC over depth",
-            x="depth",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="ROC AUC (%)",
-        ),
-        Grid(name="auc", title="ROC AUC over depth, in per cent", columns="depth", shown=True, readme=True),
-        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+    views=over(
+        "depth", "ROC AUC over depth", "ROC AUC over depth, in per cent", name="auc", y_label="ROC AUC (%)", facet=""
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 from dissensus.studies._as_printed import ATTENTION, REMOVED, UNCHANGED, Changes, change_views
 from dissensus.studies._depth import DEPTHS, at_depth
 from dissensus.studies._study import Row, Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import Details, Grid, Lines, Paired, over
 
 _MODELS = (
     *("bimp", "label-propagation", "feature-propagation", "grand-l", "sgc", "appnp"),
@@ -48,8 +48,8 @@ MISSING = Training(
             shown=True,
             readme=True,
         ),
-        Paired(name="paired", title="Paired tests", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+        Paired(shown=True),
+        Details(),
     ),
 )
 
@@ -87,12 +87,11 @@ MISSING_SHARE = Training(
             shown=True,
         ),
         Paired(
-            name="paired",
             title="Paired tests at the greatest depth, with missing features",
             facet=("dataset", "missing"),
             last="depth",
         ),
-        Details(name="details", title="Each mean with its 95% interval"),
+        Details(),
     ),
 )
 
@@ -107,28 +106,12 @@ MISSING_DEPTH = Training(
     axes={"depth": DEPTHS[1:]},
     flags=_depth,
     quick_axes={"depth": (2, 8)},
-    views=(
-        Lines(
-            name="accuracy",
-            title="Accuracy over depth with missing features",
-            facet="dataset",
-            x="depth",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="test accuracy (%)",
-            readme=True,
-        ),
-        Grid(
-            name="accuracy",
-            title="Test accuracy over depth with missing features, in per cent",
-            facet="dataset",
-            columns="depth",
-            loss=True,
-            shown=True,
-            readme=True,
-        ),
-        Paired(name="paired", title="Paired tests at the greatest depth", last="depth", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+    views=over(
+        "depth",
+        "Accuracy over depth with missing features",
+        "Test accuracy over depth with missing features, in per cent",
+        loss=True,
+        readme=(True, True),
     ),
 )
 

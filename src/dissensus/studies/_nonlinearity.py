@@ -50,7 +50,6 @@ NONLINEARITY = Training(
             y_label="test accuracy (%)",
         ),
         Paired(
-            name="paired",
             title="Paired tests at the greatest depth",
             of="saturation",
             reference="tanh",
@@ -58,7 +57,7 @@ NONLINEARITY = Training(
             last="depth",
             shown=True,
         ),
-        Details(name="details", title="Each mean with its 95% interval, and the printed value"),
+        Details(),
     ),
 )
 
@@ -91,11 +90,7 @@ CRITICAL = CriticalStudy(
     models=("bimp",),
     datasets=("cora",),
     dimensions=("dataset", "preset", "attention", "saturation"),
-    axes={
-        "preset": ("paper", "tuned"),
-        "attention": (1.0, 0.9),
-        "saturation": ("tanh", "linear", "gelu", "sigmoid"),
-    },
+    axes={"preset": ("paper", "tuned"), "attention": (1.0, 0.9), "saturation": ("tanh", "linear", "gelu", "sigmoid")},
     flags=_critical,
     quick_models=("bimp",),
     quick_axes={"preset": ("paper",), "saturation": ("tanh", "linear")},
@@ -111,13 +106,12 @@ CRITICAL = CriticalStudy(
             readme=True,
         ),
         Paired(
-            name="paired",
             title="Paired tests of tanh at one attention relative to u*",
             of="saturation",
             reference="tanh",
             facet=("dataset", "preset", "attention"),
             shown=True,
         ),
-        Details(name="details", title="Each mean with its 95% interval"),
+        Details(),
     ),
 )

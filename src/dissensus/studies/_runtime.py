@@ -132,8 +132,6 @@ RUNTIME = Runtime(
             relative_to="grand-l",
             readme=True,
         ),
-        Details(
-            name="details", title="Each mean with its 95% interval, and the printed value", value="seconds", shown=True
-        ),
+        Details(value="seconds", shown=True),
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 from dissensus.runs import Record, key
 from dissensus.studies._depth import DEPTHS, at_depth
 from dissensus.studies._study import Request, Row, StudyRuns, Training
-from dissensus.studies._views import Details, Grid, Lines, Paired
+from dissensus.studies._views import over
 
 _BIMP = "bimp"
 # What is added to a GCN: skip connections or not, and the kind of normalisation.
@@ -53,27 +53,12 @@ SKIPS = Skips(
     flags=_flags,
     quick_models=("gcn-res",),
     quick_axes={"added": ("gcn", "gcn + skip"), "depth": (2, 8)},
-    views=(
-        Lines(
-            name="accuracy",
-            title="Accuracy over depth of a GCN with skip connections and normalisation",
-            facet="dataset",
-            x="depth",
-            series="added",
-            x_log=True,
-            x_label="layers, or Euler steps of size 1",
-            y_label="test accuracy (%)",
-        ),
-        Grid(
-            name="accuracy",
-            title="Test accuracy over depth, in per cent",
-            facet="dataset",
-            rows="added",
-            columns="depth",
-            loss=True,
-            shown=True,
-        ),
-        Paired(name="paired", title="Paired tests at the greatest depth", of="added", last="depth", shown=True),
-        Details(name="details", title="Each mean with its 95% interval"),
+    views=over(
+        "depth",
+        "Accuracy over depth of a GCN with skip connections and normalisation",
+        "Test accuracy over depth, in per cent",
+        of="added",
+        loss=True,
+        readme=(False, False),
     ),
 )

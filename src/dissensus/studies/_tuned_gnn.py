@@ -10,13 +10,7 @@ from dissensus.studies._views import Details, Grid, Paired
 
 _GCN, _SEED = "gcn-res", 123
 # What Luo et al. print for their GCN.
-_PRINTED = {
-    "cora": 85.10,
-    "citeseer": 73.14,
-    "pubmed": 81.12,
-    "squirrel-filtered": 45.01,
-    "minesweeper": 97.86,
-}
+_PRINTED = {"cora": 85.10, "citeseer": 73.14, "pubmed": 81.12, "squirrel-filtered": 45.01, "minesweeper": 97.86}
 
 
 def _flags(point: Row) -> dict[str, Any]:
@@ -66,7 +60,7 @@ TUNED_GNN = TunedGnn(
     flags=_flags,
     views=(
         Grid(name="accuracy", title="Test accuracy in the protocol of Luo et al., in per cent", readme=True),
-        Details(name="details", title="Each mean with its 95% interval, and the printed value", shown=True),
-        Paired(name="paired", title="Paired tests", shown=True),
+        Details(shown=True),
+        Paired(shown=True),
     ),
 )

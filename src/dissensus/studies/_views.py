@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,9 @@ class Means(View):
 class Details(View):
     """A table with one row for each cell of the study: mean, 95% interval, counts, printed value, difference."""
 
+    name: str = "details"
+    title: str = "Each mean with its 95% interval"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paired(View):
@@ -74,6 +78,8 @@ class Paired(View):
         last: a column; only the rows with its largest value count.
     """
 
+    name: str = "paired"
+    title: str = "Paired tests"
     of: str = "model"
     reference: str = "bimp"
     facet: str | tuple[str, ...] = "dataset"
@@ -136,3 +142,41 @@ class Lines(View):
 @dataclass(frozen=True, kw_only=True)
 class Pitchfork(View):
     """The figure of bifurcation diagrams beside opinions on a square lattice, from the rows of that study."""
+
+
+def over(
+    axis: str,
+    title: str,
+    table: str,
+    *,
+    name: str = "accuracy",
+    x_label: str = "layers, or Euler steps of size 1",
+    y_label: str = "test accuracy (%)",
+    of: str = "model",
+    facet: str = "dataset",
+    best: str = "max",
+    loss: bool = False,
+    readme: tuple[bool, bool] = (False, True),
+) -> tuple[Lines, Grid, Paired, Details]:
+    """The views of a value over a numeric axis: curves, a table, paired tests at the greatest value, and details.
+
+    Args:
+        axis: the column of the axis, such as ``depth``.
+        title: of the curves.
+        table: title of the table.
+        name: of the files.
+        x_label, y_label: of the curves.
+        of: the column of the curves, which are the rows of the table.
+        facet: see :class:`View`.
+        best, loss: see :class:`Grid`.
+        readme: whether the curves, and whether the table, belong in the README.
+    """
+    common: dict[str, Any] = {"name": name, "facet": facet}
+    labels: dict[str, Any] = {"x_log": True, "x_label": x_label, "y_label": y_label}
+    shown: dict[str, Any] = {"best": best, "loss": loss, "shown": True}
+    return (
+        Lines(title=title, x=axis, series=of, readme=readme[0], **common, **labels),
+        Grid(title=table, rows=of, columns=axis, readme=readme[1], **common, **shown),
+        Paired(title=f"Paired tests at the greatest {axis}", of=of, last=axis, shown=True),
+        Details(),
+    )
