@@ -8,7 +8,7 @@ from dissensus.cli._common import add_json, print_json, say
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="dissensus-demo.html", metavar="FILE", help="the report page")
-    parser.add_argument("--epochs", type=int, default=30, help="training epochs of each model")
+    parser.add_argument("--epochs", type=int, default=50, help="training epochs of each model")
     add_json(parser)
 
 
