@@ -11,6 +11,7 @@ import csv
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,9 @@ def command_page() -> str:
     for name, parser in cli.command_line(declared=True)[1].items():
         about = importlib.import_module(f"dissensus.cli.{cli.COMMANDS[name][0]}").__doc__ or ""
         usage = parser.format_usage().removeprefix("usage: ").replace("\n       ", "\n").rstrip()
-        lines += [f"## dissensus {name}", "", _prose(about), "", "```text", usage, "```", ""]
+        lines += [f"## dissensus {name}", "", "```text", usage, "```", ""]
+        for part in about.strip("\n").split("\n\n"):
+            lines += ["```", textwrap.dedent(part), "```", ""] if part.startswith("    ") else [_prose(part), ""]
         for action in parser._actions[1:]:  # the first is --help
             text = parser._get_formatter()._expand_help(action) if action.help else ""
             lines += [f"{_flags(action)}", f":   {_prose(text)}", ""]

@@ -89,7 +89,7 @@ def test_a_terminal_without_greek_letters() -> None:
 
 @pytest.mark.slow
 def test_a_reader_that_has_gone() -> None:
-    for arguments in (["models"], ["models", "--json"]):
+    for arguments in (["models"], ["models", "--json"], ["--version"]):
         read, write = os.pipe()
         os.close(read)
         command = [sys.executable, "-m", "dissensus", *arguments]
@@ -112,10 +112,30 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.out == ""
 
 
-def test_unknown_argument() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["models", "--jsn"], "dissensus models: error: unknown arguments --jsn"),
+        (["train", "karate", "--num-layers", "3"], "--num-layers 3: an option of the model is given as --set model."),
+        (["train"], "dissensus train: error: the following arguments are required: NAME|FILE"),
+        (["train", "karate", "--lr", "fast"], "--lr: invalid float value: 'fast'"),
+    ],
+)
+def test_wrong_use_is_told_in_two_lines(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        cli.main(["models", "--jsn"])
+        cli.main(arguments)
     assert ended.value.code == 2
+    error, where = capsys.readouterr().err.splitlines()
+    assert said in error
+    assert where == f"'dissensus {arguments[0]} --help' lists what it takes"
+
+
+def test_help_keeps_paragraphs_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    text = capsys.readouterr().out
+    assert "\n\n    dissensus train cora --model bimp --preset tuned\n    dissensus train my_graph/" in text
+    assert "\n\nYour own graph is" in text
 
 
 def test_arguments_reach_the_command(command: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

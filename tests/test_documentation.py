@@ -40,6 +40,10 @@ def commands() -> list[tuple[str, str]]:
         inline = re.findall(r"`(dissensus \w+ [^`]+)`", BLOCK.sub("", text))
         calls = [" ".join(line.split(" > ")[0].split()) for line in [*lines, *inline] if line.startswith("dissensus ")]
         found += [(str(path.relative_to(ROOT)), call) for call in calls]
+    for name, (module, _) in cli.COMMANDS.items():
+        text = importlib.import_module(f"dissensus.cli.{module}").__doc__ or ""
+        examples = re.findall(r"^    (dissensus .*?)(?: > .*)?$", text, re.MULTILINE)
+        found += [(f"dissensus {name} --help", call) for call in examples]
     return found
 
 
@@ -66,7 +70,7 @@ def test_python_of_the_readme_runs(index: int, capsys: pytest.CaptureFixture[str
 
 def test_there_are_commands() -> None:
     pages = {page for page, _ in commands()}
-    assert {"README.md", "docs/guides/scaling.md", "docs/start/practitioner.md"} <= pages
+    assert {"README.md", "docs/guides/scaling.md", "docs/start/practitioner.md", "dissensus train --help"} <= pages
 
 
 @pytest.mark.parametrize(("page", "call"), commands())

@@ -169,7 +169,7 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
         (["grid", "--model", "consensus", "--damping", "7", "--saturation", "x"], "leave out damping, saturation"),
         (["grid", "--input", "much"], "give a number"),
         (["grid", "--initial", "nowhere.csv"], "cannot be read"),
-        (["missing.csv"], "cannot be read"),
+        (["missing.csv"], "does not exist"),
         (["grid", "-o", "/dev/null/pictures"], "cannot be made"),
         (["grid", "-o", "nowhere/picture.jpg"], "use one, or name a folder"),
         (["grid", "--time", "1e6"], "lower --time or --attention"),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module, metadata
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, NoReturn
 
 from dissensus import __version__
 from dissensus.errors import DissensusError, unknown
@@ -20,7 +20,7 @@ from dissensus.runtime import scope
 
 # command -> (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "show when depth is needed, on an embedded graph; a minute"),
+    "demo": ("demo", "show in a minute when depth is needed, on an embedded graph"),
     "train": ("train", "train a model on a dataset or on your own graph"),
     "predict": ("predict", "classify the nodes of a graph with a saved model"),
     "tune": ("tune", "search hyperparameters on validation data"),
@@ -43,11 +43,27 @@ COMMANDS: dict[str, tuple[str, str]] = {
 _ENVIRONMENT = {"GOMP_SPINCOUNT": "1000"}
 
 
+_EXAMPLES = """'dissensus COMMAND --help' explains a command. To begin with:
+
+    dissensus demo
+    dissensus train my_graph/ --save trained/
+    dissensus predict trained/ my_graph/ -o classes.csv
+"""
+
+
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows a default where there is one worth showing."""
+    """Shows a default where there is one worth showing, keeps paragraphs, and leaves indented ones as they are."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=100)
+        self._action_max_length = 15  # argparse forgets that the names of commands are indented twice
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.strip("\n").split("\n\n")
+        return "\n\n".join(
+            part if part.startswith("    ") else super(_HelpFormatter, self)._fill_text(part, width, indent)
+            for part in parts
+        )
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         shown = action.default is not None and action.default is not False and action.default != []
@@ -72,6 +88,9 @@ class _Command(argparse.ArgumentParser):
         self.declare()
         return super().parse_known_args(args, namespace)
 
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n'{self.prog} --help' lists what it takes\n")
+
     def declare(self) -> None:
         """Import the command's module and add its flags."""
         name = self.prog.split()[-1]
@@ -85,12 +104,15 @@ def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, di
     """The parser, and those of the commands by name; flags are ``declared`` at once, or when a command is called."""
     parser = argparse.ArgumentParser(
         prog="dissensus",
+        usage="%(prog)s COMMAND ...",
         description="Deep graph neural networks that do not oversmooth.",
-        epilog="'dissensus COMMAND --help' tells more.",
+        epilog=_EXAMPLES,
         formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the versions of dissensus and what it uses")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command, required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", prog="dissensus", parser_class=_Command, required=True
+    )
     for name, (_, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, formatter_class=_HelpFormatter)
         if declared:
@@ -107,17 +129,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser, _ = command_line()
+    parser, commands = command_line()
     if not argv:
         parser.print_help(sys.stderr)
         return 2
     if not argv[0].startswith("-") and argv[0] not in COMMANDS:
         parser.error(str(unknown("command", argv[0], COMMANDS)))
-    args = parser.parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # equations must not stop a terminal that lacks their letters
     try:
+        args, rest = parser.parse_known_args(argv)
+        if rest:
+            cure = ": an option of the model is given as --set model.NAME=VALUE" if hasattr(args, "set") else ""
+            commands[argv[0]].error(f"unknown arguments {' '.join(rest)}{cure}")
         code = int(args.run(args))
         sys.stdout.flush()
         return code

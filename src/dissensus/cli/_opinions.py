@@ -30,7 +30,7 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
     add("graph", nargs="?", default="grid", metavar="GRAPH", help=words)
     add("--agents", type=int, default=agents, metavar="N", help="number of agents of a graph by its shape")
     add("--directed", action="store_true", help="an edge list's source is heard by its target alone")
-    add("--largest-component", action="store_true", help="keep the largest connected component alone")
+    add("--largest-component", action="store_true", help="keep only the largest connected component")
     given: Any = {"default": argparse.SUPPRESS}
     add("--normalize", action="store_true", help="divide the weights of each agent by their sum", **given)
     add("--damping", type=float, metavar="D", help="damping d (default: 1)", **given)

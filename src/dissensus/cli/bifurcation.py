@@ -1,10 +1,14 @@
 """Draw bifurcation diagrams of nonlinear opinion dynamics: equilibria over the attention, and agents on the graph.
 
-The upper diagram is without input, a pitchfork at the critical attention u*; the lower one, its unfolding, with a share
-of the initial opinions as input. Beside them simulations from the same initial opinions: (a) less attention than u*,
-(b) more, (c) u* itself, (d) u* with the input, and (e) as (b) from the reversed opinions. The defaults draw the figure
-on nonlinear opinion dynamics of "Resolving Oversmoothing with Opinion Dissensus". With -o FOLDER: the picture, and as
-tables branches and panels.
+    dissensus bifurcation star --agents 12 -o diagram.png
+    dissensus bifurcation edges.csv -o bifurcation/
+
+The upper diagram is without input: a pitchfork at the critical attention u*. The lower one, its unfolding, has a share
+of the initial opinions as input. Beside them are simulations from the same initial opinions: (a) with less attention
+than u*, (b) with more, (c) at u*, (d) at u* with the input, and (e) as (b) from the reversed opinions.
+
+The defaults draw the figure on nonlinear opinion dynamics of "Resolving Oversmoothing with Opinion Dissensus". With
+-o FOLDER, the picture and tables of branches and panels are written there.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Print the script that completes commands and flags on the Tab key.
 
-bash:  dissensus completion bash > ~/.local/share/bash-completion/completions/dissensus
-zsh:   dissensus completion zsh > "${fpath[1]}/_dissensus"
-fish:  dissensus completion fish > ~/.config/fish/completions/dissensus.fish
+dissensus completion bash > ~/.local/share/bash-completion/completions/dissensus
+dissensus completion zsh > "${fpath[1]}/_dissensus"
+dissensus completion fish > ~/.config/fish/completions/dissensus.fish
 """
 
 import argparse
@@ -15,7 +15,6 @@ _PATHS = ("DIR", "FILE", "GRAPH", "NAME|FILE", "PATH", "PATHS")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("shell", choices=SHELLS, help="the shell to complete in; start a new one afterwards")
 
 

@@ -1,9 +1,14 @@
 """Write the laboratory, one HTML file, and open it: opinions on a graph of your choice, simulated in the browser.
 
-Attention, damping, self-reinforcement, input, coupling and depth are sliders; beside the network are opinions against
+    dissensus lab
+    dissensus lab --store runs.db -o lab.html
+
+Attention, damping, self-reinforcement, input, coupling and depth are sliders. Beside the network are opinions against
 time, the bifurcation diagram, and Dirichlet energy and effective rank of all models. The file needs no network and no
-server; its address has the whole state, so that a figure can be shared. With --store also finished runs: results
-beside the paper's and over depth, training curves, and two runs' settings side by side.
+server, and its address holds the whole state, so that a figure can be shared.
+
+--store adds the finished runs of a store: results beside the paper's and over depth, training curves, and the settings
+of two runs side by side.
 """
 
 import argparse

@@ -1,9 +1,13 @@
 """Measure oversmoothing over depth: energy, ranks, correlations, gradient and filter of a model on a dataset.
 
+    dissensus measure --model gcn --depths 1,4,16,64 --dataset digits
+    dissensus measure --load trained/
+
 Without --load, an untrained model is made for every depth from the same seed, and its last hidden state is measured.
-With --load, the hidden states of one saved model are read at the given depths, on a graph that is prepared as in its
-training. Depth is the number of hidden layers of a discrete model, and the time of a continuous one (in Euler steps of
-length 1, unless it was saved otherwise).
+With --load, the hidden states of one saved model are read at the given depths, on a graph prepared as in its training.
+
+Depth is the number of hidden layers of a discrete model, and the time of a continuous one (in Euler steps of length 1,
+unless it was saved otherwise).
 """
 
 import argparse

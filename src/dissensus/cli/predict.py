@@ -1,9 +1,12 @@
-"""Predict the class of every node of a graph with a model that 'train --save' wrote; of a regression, its value.
+"""Predict the class of every node of a graph, or its value, with a model that 'train --save' wrote.
 
-The graph may be another than the one trained on, if it has the same features and the model works on any graph.
-Features of CSV tables are found by their names, in any order; others must be in the order of training. The table has
-one header line, then one line a node: its id, its class, that class's probability, and that of every class; or its id
-and its value. Where a task has one target for each graph of a collection, there is one line a graph.
+    dissensus predict trained/ my_graph/ -o classes.csv
+
+The graph may differ from the one trained on, if it has the same features and the model works on any graph. Features of
+CSV tables are matched by their names; others must be in the order of training.
+
+The table has one header line, then one line per node: its id, its class, that class's probability, and the probability
+of every class; for a regression, its id and its value. Where a whole graph has one target, there is one line per graph.
 """
 
 import argparse

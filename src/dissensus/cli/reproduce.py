@@ -1,12 +1,18 @@
 """Rebuild the tables and figures of the paper, with the paper's own numbers beside them.
 
-Every study is a grid of runs that --store keeps: the same command continues where it was stopped, and an interrupt
-writes what is finished, where it replaces nothing. Reported are splits 101-120 of datasets with random splits (1-20 are
-reserved for tuning), and the ten fixed splits with ten training seeds of the WebKB graphs; --splits 1-100 --seeds 1-100
-is the paper's protocol. Each study gets a folder in DIR with runs.csv (one row a run), meta.json (how they were made),
-tables and figures; report.html has everything on one page. Runs are added to what is in DIR, so that a table can be
-filled step by step. With all, a flag that narrows the runs applies to the studies that can use it. --from rebuilds all
-but runs.csv and meta.json from these two files, without running anything.
+    dissensus reproduce homophilic --plan
+    dissensus reproduce homophilic --quick
+    dissensus reproduce homophilic -o results
+
+Every study is a grid of runs. Finished runs are kept in --store, so the same command continues where it was stopped.
+Each study gets a folder in DIR with runs.csv (one row per run), meta.json (how they were made), tables and figures;
+report.html has everything on one page. New runs are added to those in DIR.
+
+By default, datasets with random splits are reported on splits 101-120 (1-20 are reserved for tuning), and the WebKB
+graphs on their ten fixed splits with ten training seeds. --splits 1-100 --seeds 1-100 is the paper's protocol.
+
+With the study all, a flag that narrows the runs applies to the studies that can use it. --from rebuilds tables,
+figures and the page from runs.csv and meta.json, without running anything.
 """
 
 import argparse

@@ -1,4 +1,9 @@
-"""List, filter, average and export the finished runs in a store; recover a damaged one."""
+"""List, filter, average and export the finished runs in a store; recover a damaged one.
+
+dissensus runs runs.db --where model.name=bimp
+dissensus runs runs.db --mean test --by model.name,data.name
+dissensus runs runs.db --export runs.csv
+"""
 
 import argparse
 import json

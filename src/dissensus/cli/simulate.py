@@ -1,9 +1,14 @@
 """Simulate opinions on a graph: nonlinear opinion dynamics, DeGroot's model, or continuous-time consensus.
 
-Without --attention the nonlinear model runs at the critical attention u*, above which the neutral opinion is unstable;
-there opinions without input fade to neutral consensus, but so slowly (at best like 1/sqrt(t)) that some are left to
-see. In DeGroot's model every agent also listens to itself, with weight one before the rows are normalised. Initial
-opinions are uniform in [-1, 1]. With -o FOLDER: opinions over time and on the graph, as a picture and as a table.
+    dissensus simulate karate --relative-attention 1.2
+    dissensus simulate edges.csv --model degroot --normalize -o opinions/
+
+Initial opinions are uniform in [-1, 1]. Without --attention, the nonlinear model runs at the critical attention u*,
+above which the neutral opinion is unstable; there, opinions without input fade to neutral consensus only slowly (at
+best like 1/sqrt(t)). In DeGroot's model every agent also listens to itself, with weight one before the rows are
+normalised.
+
+With -o FOLDER, opinions over time and on the graph are written there, as a picture and as a table.
 """
 
 import argparse

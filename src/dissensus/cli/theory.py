@@ -1,4 +1,7 @@
-"""Check the lemmas and theorems, their errata and sharper forms, on three random graphs.
+"""Check the lemmas and theorems of the paper, with errata and sharper forms, on three random graphs.
+
+    dissensus theory
+    dissensus theory critical-attention
 
 A verdict is one of: 'holds'; 'holds, corrected', where the conclusion stands once a formula, a hypothesis or the
 measure is put right; 'fails as printed', where the numbers contradict the conclusion. Of the three graphs, the numbers

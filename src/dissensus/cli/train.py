@@ -1,12 +1,14 @@
-"""Train a model on a dataset, or on your own graph, over several splits and seeds; shares are in per cent.
+"""Train a model on a dataset, or on your own graph, and print its accuracy over several splits and seeds.
 
-What is reported of a run is the test metric at its best validation over the epochs. Settings come from the defaults,
-then the preset, then --config, then the flags here; each overrides the one before it, key by key, and what came out of
-it is kept with every result. Without --splits: the ten random splits 1-10, or all fixed splits where the data brings
-its own.
+    dissensus train cora --model bimp --preset tuned
+    dissensus train my_graph/ --undirected --save trained/
+    dissensus train graph.npz --model gcn --set model.num_layers=4 --splits 1-3
 
-Edges of your own graph have weights where an .npz or .pt file has edge_weight, or edges.csv a column weight; they are
-used as they are given, from source to target, unless --undirected adds their reverse.
+Your own graph is an .npz file, a PyG .pt file, or a folder with edges.csv and nodes.csv. Its edges carry messages from
+source to target, with the weights of edge_weight or of the column weight; --undirected adds the reverse of every edge.
+
+Each run reports the test metric at the epoch with the best validation metric. Settings come from the defaults, the
+preset, --config and the flags; a later one overrides an earlier one, key by key.
 """
 
 import argparse
@@ -18,6 +20,11 @@ from dissensus.data import names
 from dissensus.errors import InputError
 from dissensus.train import Config, merge, preset_names
 
+_GROUPS = {
+    "data": ("the graph", None),
+    "model": ("the model", "Options of its own are given as --set model.NAME=VALUE."),
+    "train": ("training", None),
+}
 # Settings with a flag of their own; the rest of the model's and of generated graphs' are reached with --set.
 _WITHOUT_FLAG = {"data.name", "data.split", "data.fingerprint", "model.name", "model.fingerprint", "train.seed"}
 
@@ -25,7 +32,8 @@ _WITHOUT_FLAG = {"data.name", "data.split", "data.fingerprint", "model.name", "m
 def configure(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add = parser.add_argument
-    add("--splits", metavar="LIST", help="splits, such as 1-10 or 0,2,5-7; see above for the default")
+    words = "splits, such as 1-10 or 0,2,5-7 (default: 1-10, or all fixed splits of the data)"
+    add("--splits", metavar="LIST", help=words)
     add("--seeds", metavar="LIST", help="training seeds, such as 1-3; one run for each split and seed")
     add("--store", metavar="FILE", help="keep finished runs here, and take from here those that it has")
     add("--save", metavar="DIR", help="write the run with the best validation here, for 'predict'")
@@ -38,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what says how one run is made: data, model, preset, file and settings."""
     given: dict[str, Any] = {"default": argparse.SUPPRESS}
+    parser.usage = "%(prog)s NAME|FILE [options]"
     add = parser.add_argument
     add("graph", metavar="NAME|FILE", help="dataset that 'dissensus data' lists, or file of a graph")
     words = "model that 'dissensus models' lists, or a class in a file of yours, my_model.py:MyNet (default: bimp)"
@@ -48,6 +57,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     words = "any setting, such as model.heads=8 or train.lr=0.02; may be repeated"
     add("--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help=words)
     for section, kind in Config.sections().items():
+        add = parser.add_argument_group(*_GROUPS[section]).add_argument
         for name, (value, default, text) in kind.settings().items():
             if (path := f"{section}.{name}") in _WITHOUT_FLAG:
                 continue

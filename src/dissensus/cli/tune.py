@@ -1,7 +1,10 @@
-"""Search for settings on Ray Tune, and write the best as a preset that 'train --preset FILE' takes.
+"""Search for settings on Ray Tune, and write the best as a preset for 'train --preset FILE'.
 
-Settings are judged by the mean of the metric on validation over several splits; test nodes are never looked at. The
-same command with the same --store goes on where it was stopped. Without --address Ray is started on this machine.
+    dissensus tune cora --model bimp --trials 50 --splits 1-5 --store search.db -o my.toml
+    dissensus train cora --model bimp --preset my.toml --splits 101-120
+
+Settings are judged by the mean validation metric over several splits; test nodes are never looked at. The same command
+with the same --store continues where it was stopped. Without --address, Ray is started on this machine.
 """
 
 import argparse

@@ -101,6 +101,8 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, strict=True)
             rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist: check the path") from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as CSV ({error}): save it as comma-separated text in UTF-8") from error
     for line, row in rows:

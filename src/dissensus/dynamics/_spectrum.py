@@ -29,7 +29,7 @@ _VALUES_DENSE_UP_TO = 1024
 _FACTORED_UP_TO = 5000
 # An eigenvalue this close to another one, relatively, is the same.
 SAME = 1e-7
-# Components of one size are solved together, up to so many numbers at once.
+# Components of one size are solved together, at most this many numbers at once.
 _AT_ONCE = 2**22
 
 

@@ -104,7 +104,7 @@ class DataConfig(_Section):
 
     name: str = field(metadata={"help": "name of a dataset, or path of a graph"})
     split: int = _setting(1, "which split")
-    largest_component: bool = _setting(False, "keep the largest connected component alone")
+    largest_component: bool = _setting(False, "keep only the largest connected component")
     undirected: bool | None = _setting(None, "add the reverse of every edge")
     fingerprint: str | None = _setting(None, "hash of the data, which must then agree")
     labels_per_class: int | None = _setting(None, "training nodes in each class, in place of the protocol's")
@@ -206,22 +206,28 @@ class TrainConfig(_Section):
     optimizer: str = _setting("adam", f"one of {', '.join(OPTIMIZERS)}")
     lr: float = _setting(0.01, "learning rate")
     weight_decay: float = _setting(5e-4, "weight of the squared norm of the parameters")
-    patience: int = _setting(0, "stop after so many epochs without a better validation; 0: never")
-    select_time: bool = _setting(False, "select on validation over solver time up to 3T too, not over epochs alone")
+    patience: int = _setting(0, "stop after this number of epochs without a better validation; 0: never")
+    select_time: bool = _setting(False, "choose the solver time, up to 3T, on validation as well")
     seed: int = _setting(1, "seed of weights and dropout")
     device: str = _setting("cpu", "device of torch, such as cpu or cuda")
     dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
     # None rather than a value, so that a run without them is the same run as before there were any.
     consistency: float | None = _setting(
-        None, "weight of agreeing, on all nodes, with the sharpened prediction of the epoch before"
+        None, "weight of a loss on all nodes: agreement with the sharpened prediction of the epoch before"
     )
     node_dropout: float | None = _setting(
-        None, "probability that all features of a node are set to zero in a training step (0)"
+        None, "probability that all features of a node are set to zero in a training step (default: 0)"
     )
-    clusters: int | None = _setting(None, "train on so many clusters of nodes in turn, not on the whole graph at once")
-    clusters_per_step: int | None = _setting(None, "clusters, joined at random, of one step of the optimizer (1)")
-    partitioner: str | None = _setting(None, f"what makes the clusters, one of {', '.join(PARTITIONERS)} (greedy)")
-    metric: str | None = _setting(None, f"what to select by and report, one of {', '.join(METRICS)} (the dataset's)")
+    clusters: int | None = _setting(None, "train on this number of clusters of nodes in turn, not on the whole graph")
+    clusters_per_step: int | None = _setting(
+        None, "clusters, joined at random, in one step of the optimizer (default: 1)"
+    )
+    partitioner: str | None = _setting(
+        None, f"how to make the clusters, one of {', '.join(PARTITIONERS)} (default: greedy)"
+    )
+    metric: str | None = _setting(
+        None, f"metric to select by and to report, one of {', '.join(METRICS)} (default: the dataset's)"
+    )
 
     def _check(self) -> None:
         one_of("optimizer", self.optimizer, OPTIMIZERS)
