@@ -57,7 +57,7 @@ def optional(package: str, extra: str) -> Any:
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """The error for an optional package that is missing."""
-    return MissingExtraError(f"{package} is not installed; get it with: pip install 'dissensus[{extra}]'")
+    return MissingExtraError(f"{package} is not installed; install it with: pip install 'dissensus[{extra}]'")
 
 
 class StepSizeWarning(UserWarning):

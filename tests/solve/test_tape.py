@@ -12,7 +12,7 @@ from torch import Tensor
 from dissensus.dynamics import Opinion
 from dissensus.graph import build
 from dissensus.solve import Field, Pullback
-from dissensus.solve._tape import MIN_CHECKPOINTS, Taken, Tape
+from dissensus.solve._tape import MIN_CHECKPOINTS, AcceptedStep, Tape
 from solve_fields import Counting, Drift, solve
 
 STATE = 4  # bytes of a state in the tests of the tape alone
@@ -157,7 +157,7 @@ class States:
         self.peak = max(self.peak, len(self.alive))
         return state
 
-    def advance(self, steps: Sequence[Taken], x: "States.State") -> "States.State":
+    def advance(self, steps: Sequence[AcceptedStep], x: "States.State") -> "States.State":
         assert [step.t for step in steps] == list(range(x.number, x.number + len(steps)))
         self.repeated += len(steps)
         return self.make(x.number + len(steps))
@@ -168,7 +168,7 @@ def run(count: int, memory: float) -> tuple[Tape, States, int]:
     tape, states = Tape(memory * STATE, STATE, 3 * STATE), States()
     for i in range(count):
         pullbacks = (lambda g, grads, out: g,) if tape.keeps_pullbacks else ()
-        tape.add(Taken(float(i), 1.0), states.make(i), pullbacks)
+        tape.add(AcceptedStep(float(i), 1.0), states.make(i), pullbacks)
         used = len(tape.states) + 3 * len(tape.pullbacks)
         assert used <= max(memory, MIN_CHECKPOINTS)
     forward = states.peak

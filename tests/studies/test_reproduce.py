@@ -395,7 +395,7 @@ def test_studies_are_written_without_matplotlib_and_say_how_to_get_figures(call,
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = call("energy", "--quick", "-o", "out")
     assert code == 0
-    assert "energy has no figures: matplotlib is not installed; get it with: pip install 'dissensus[plot]'" in err
+    assert "energy has no figures: matplotlib is not installed; install it with: pip install 'dissensus[plot]'" in err
     assert read("out/energy/tables/last.csv")[0]["model"] == "bimp"
     assert "data-chart" in Path("out/report.html").read_text()  # the page draws its charts itself
     code, _, err = call("homophilic", "--quick", "--datasets", "karate", "--splits", "1-2", "-o", "tables")

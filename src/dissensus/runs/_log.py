@@ -59,7 +59,7 @@ class WeightsAndBiases:
         try:
             import wandb
         except ImportError as error:
-            raise MissingExtraError("wandb is not installed; get it with: pip install wandb") from error
+            raise MissingExtraError("wandb is not installed; install it with: pip install wandb") from error
         self._wandb, self._place = wandb, place
         self._run = ""
         self._open: Any = None
@@ -84,7 +84,7 @@ class MLflow:
         try:
             import mlflow
         except ImportError as error:
-            raise MissingExtraError("mlflow is not installed; get it with: pip install mlflow") from error
+            raise MissingExtraError("mlflow is not installed; install it with: pip install mlflow") from error
         self._mlflow = mlflow
         mlflow.set_tracking_uri(place)
         self._run = ""

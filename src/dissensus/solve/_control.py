@@ -13,10 +13,10 @@ from dissensus.errors import SolverError
 
 # Maximum ratio of two consecutive step sizes.
 LARGEST_GROWTH = 10.0
-# Safety factor: a step has this share of the size that the tolerance seems to allow.
+# Safety factor: a step has this fraction of the size that the error estimate allows.
 _SAFETY = 0.9
-# Additional safety margin of a mesh, divided by its number of steps: errors of long steps are less predictable.
-_SPARE = 0.2
+# A mesh of n steps has an additional safety margin of _MARGIN / n, because errors of long steps are less predictable.
+_MARGIN = 0.2
 
 
 class StepSizeController:
@@ -33,14 +33,14 @@ class StepSizeController:
 
     def __init__(self, order: int, size: float, mesh: Sequence[float] = ()) -> None:
         self.order, self.size = order, size
-        self.ahead = sorted(mesh, reverse=True)
+        self.remaining = sorted(mesh, reverse=True)  # the next time of the mesh is the last entry
 
     def propose(self, t: float, stop: float) -> tuple[float, bool]:
         """The size of the next step from t, and whether it ends at ``stop``."""
-        while self.ahead and self.ahead[-1] <= t * (1.0 + 1e-6):
-            self.ahead.pop()
-        wanted = self.ahead[-1] - t if self.ahead else self.size
-        # A step that would leave a tiny rest is stretched to the end.
+        while self.remaining and self.remaining[-1] <= t * (1.0 + 1e-6):
+            self.remaining.pop()
+        wanted = self.remaining[-1] - t if self.remaining else self.size
+        # Instead of a step that would end just before the stop, take one that ends there.
         if wanted >= (stop - t) * (1.0 - 1e-6):
             return stop - t, True
         if not wanted >= 1e-12 * stop:  # NaN included
@@ -50,15 +50,15 @@ class StepSizeController:
     def accepted(self, h: float, ratio: float, last: bool) -> None:
         """Record that a step of size h was accepted; ``ratio`` is its error divided by the tolerance, at most 1."""
         # The last step may be shortened to end at the stop, which says nothing about the next step size.
-        self.size = max(self.size, self._next(h, ratio)) if last else self._next(h, ratio)
+        self.size = max(self.size, self._next_size(h, ratio)) if last else self._next_size(h, ratio)
 
     def rejected(self, h: float, ratio: float) -> None:
         """Record that a step of size h was rejected; ``ratio`` is its error divided by the tolerance, above 1."""
-        self.ahead.clear()
-        self.size = self._next(h, ratio)
+        self.remaining.clear()
+        self.size = self._next_size(h, ratio)
 
-    def _next(self, h: float, ratio: float) -> float:
-        # h safety ratio^(-1/order), with a factor between 1/5 and 10; after an accepted step it is at least 1.
+    def _next_size(self, h: float, ratio: float) -> float:
+        # h safety ratio^(-1/order); the factor of h is between 1/5 and 10, and at least 1 after an accepted step.
         if not math.isfinite(ratio):
             return 0.2 * h
         if ratio == 0.0:
@@ -74,11 +74,11 @@ def scaled_error_norm(error: Tensor, x: Tensor, new: Tensor, atol: float, rtol: 
 
 
 def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> tuple[float, ...]:
-    """The ends of as few steps as possible over the same time, with about equal errors within the tolerance.
+    """The ends of as few steps as possible to the same final time, with about equal errors within the tolerance.
 
     A step of size h whose error is r times the tolerance could have had the size ``h r^(-1/order)``, so the density of
-    steps needed there is ``r^(1/order) / h``. Every step of the mesh covers an equal share of its integral, which is at
-    most 0.9 - 0.2/n for n steps.
+    steps needed there is ``r^(1/order) / h``. Every step of a mesh of n steps covers an equal share of the integral of
+    this density, at most 0.9 - 0.2/n.
 
     Args:
         times: 0 and the ends of the steps taken.
@@ -87,7 +87,7 @@ def equal_mesh(times: Sequence[float], errors: Sequence[float], order: int) -> t
     """
     needed = np.cumsum([0.0, *(max(r ** (1.0 / order), _SAFETY / LARGEST_GROWTH) for r in errors)])
     total = float(needed[-1])
-    count = math.ceil((total + _SPARE) / _SAFETY)
+    count = math.ceil((total + _MARGIN) / _SAFETY)
     return *np.interp(total * np.arange(1, count) / count, needed, times).tolist(), times[-1]
 
 

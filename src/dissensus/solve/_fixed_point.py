@@ -71,8 +71,8 @@ def fixed_point(
     for iteration in range(1, max_iter + 1):
         g = step(x)
         f = g - x
-        size = _largest(f)
-        residual = size / max(1.0, _largest(x))
+        size = _max_norm(f)
+        residual = size / max(1.0, _max_norm(x))
         if residual <= tol:
             return FixedPoint(x.clone() if x is x0 else x, residual, iteration, True)
         if not math.isfinite(residual):
@@ -87,7 +87,7 @@ def fixed_point(
     return FixedPoint(x, residual, iteration, False)
 
 
-def _largest(x: Tensor) -> float:
+def _max_norm(x: Tensor) -> float:
     return float(torch.linalg.vector_norm(x, math.inf)) if x.numel() else 0.0
 
 
@@ -99,9 +99,9 @@ class _Anderson:
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.count, self.best = 0, math.inf
         self.best_g: Tensor | None = None
         self.last: tuple[Tensor, Tensor] | None = None
@@ -113,7 +113,7 @@ class _Anderson:
         if self.best_g is not None and size > _GROWTH * self.best:
             # Restart with a plain step from the best state so far, which a non-expansive map cannot make worse.
             restart = self.best_g
-            self._forget()
+            self._reset()
             return restart
         if size <= self.best:
             self.best, self.best_g = size, g
@@ -131,7 +131,8 @@ class _Anderson:
         return g - (self._coefficients(self.df[:kept], f.reshape(-1)) @ self.dg[:kept]).view_as(g)
 
     def _coefficients(self, df: Tensor, f: Tensor) -> Tensor:
-        # Normal equations of unit vectors in double precision; the ridge is the accuracy of the inner products.
+        # Normal equations in double precision, for vectors scaled to unit length. The ridge is about the rounding error
+        # of their inner products.
         gram, right = (df @ df.T).double(), (df @ f).double()
         scale = gram.diagonal().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
         gram = gram / scale.outer(scale)
@@ -145,7 +146,7 @@ class Equilibrium:
 
     Attributes:
         state: x.
-        residual: ``max |h f(x)| / max(1, max |x|)`` at this state.
+        residual: ``max |h f(x)| / max(1, max |x|)`` at this state, where h is the step size.
         iterations: number of evaluations of the field.
         converged: whether the residual is within the tolerance.
         stats: numbers of evaluations; the backward pass adds its pullbacks when it runs.
@@ -195,14 +196,16 @@ def equilibrium(
     if not (math.isfinite(step_size) and step_size > 0):
         raise InputError(f"step_size is {step_size}: it must be positive and finite")
     options = {"tol": tol, "max_iter": max_iter, "method": method, "memory": memory, "strict": strict}
-    plan = _Plan(field, step_size, options)
-    state = _Implicit.apply(plan, x0.detach().contiguous(), *field.parameters)
-    found = plan.found
-    return Equilibrium(state, found.residual, found.iterations, found.converged, plan.stats)
+    problem = _Problem(field, step_size, options)
+    state = _Implicit.apply(problem, x0.detach().contiguous(), *field.parameters)
+    found = problem.found
+    return Equilibrium(state, found.residual, found.iterations, found.converged, problem.stats)
 
 
 @dataclass
-class _Plan:
+class _Problem:
+    """The search for an equilibrium x by steps of size h, and its derivative."""
+
     field: Field
     h: float
     options: dict[str, Any]
@@ -215,7 +218,7 @@ class _Plan:
 
     def backward(self, x: Tensor, v: Tensor) -> list[Tensor]:
         """The gradients of the parameters from the cotangent v of the equilibrium x."""
-        size = _largest(v)
+        size = _max_norm(v)
         totals = [torch.zeros_like(p) for p in self.field.parameters]
         if size == 0.0:
             return totals
@@ -229,9 +232,9 @@ class _Plan:
 
 class _Implicit(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, plan: _Plan, x0: Tensor, *parameters: Tensor) -> Tensor:
-        ctx.plan = plan
-        state = plan.forward(x0)
+    def forward(ctx: Any, problem: _Problem, x0: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.problem = problem
+        state = problem.forward(x0)
         ctx.save_for_backward(state)
         return state
 
@@ -239,4 +242,4 @@ class _Implicit(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (state,) = ctx.saved_tensors
-        return None, None, *ctx.plan.backward(state, grads[0].contiguous())
+        return None, None, *ctx.problem.backward(state, grads[0].contiguous())

@@ -15,7 +15,7 @@ from dissensus.solve._field import Field, Semilinear
 from dissensus.solve._solvers import RK4, Dopri5, Euler
 from dissensus.solve._step import Evaluation, Step, Workspace, combine, evaluate_stage, semilinear_form, take_step
 from dissensus.solve._tableau import DOPRI5, Tableau, Weights
-from dissensus.solve._tape import Taken, Tape
+from dissensus.solve._tape import AcceptedStep, Tape
 
 # Called with the time and the state after every accepted step.
 Callback = Callable[[float, Tensor], None]
@@ -67,7 +67,7 @@ class Path:
         self.stats.accepted += 1
         self.times.append(end)
         if self.tape is not None:
-            self.tape.add(Taken(t, h), x, step.pullbacks)
+            self.tape.add(AcceptedStep(t, h), x, step.pullbacks)
         if self.callback is not None:
             self.callback(end, step.new)
 
@@ -115,7 +115,10 @@ def _fixed(
 
 
 def fixed_ends(start: float, stop: float, size: float, max_steps: int, taken: int = 0) -> list[float]:
-    """The ends of steps of equal size from ``start`` to ``stop``; the last one is shortened. ``taken`` came before."""
+    """The ends of steps of equal size from ``start`` to ``stop``; the last one is shortened.
+
+    ``taken`` is the number of steps before ``start``, which count towards ``max_steps``.
+    """
     # At least one step, however near the stop is, because a step ends at every stop.
     count = max(math.ceil((stop - start) / size - 1e-9), int(stop > start))
     if taken + count > max_steps:
@@ -136,18 +139,18 @@ def _adaptive(
     tableau, stats = DOPRI5, path.stats
     if stops[-1] <= 0.0:
         return [x for _ in stops]
-    size = norm or (lambda error, x, new: scaled_error_norm(error, x, new, solver.atol, solver.rtol))
+    error_norm = norm or (lambda error, x, new: scaled_error_norm(error, x, new, solver.atol, solver.rtol))
     workspace = Workspace.like(x, tableau)
     stats.evaluations += 1
     first = evaluate_stage(form, 0.0, x, torch.empty_like(x), path.keeps_pullbacks)
-    initial = 0.0 if mesh else _initial_step(field, form, x, first.value, solver, stats)
-    control = StepSizeController(tableau.order, initial, mesh)
+    first_size = 0.0 if mesh else _initial_step(field, form, x, first.value, solver, stats)
+    controller = StepSizeController(tableau.order, first_size, mesh)
     t, states = 0.0, []
     for stop in stops:
         while t < stop:
             if len(path.times) > solver.max_steps:
                 raise step_limit(t, solver.max_steps, stop)
-            h, last = control.propose(t, stop)
+            h, last = controller.propose(t, stop)
             end = stop if last else t + h
             keep = path.keeps_pullbacks
             step = take_step(form, tableau, t, h, x, first=first, keep=keep, workspace=workspace)
@@ -155,15 +158,15 @@ def _adaptive(
             final = evaluate_stage(form, end, step.new, step.stages[-1], keep)
             stats.evaluations += tableau.stages
             weights = Weights.of(tableau, h, form.gain, form.decay).error
-            ratio = size(combine(weights, step.terms, step.stages, workspace.state), x, step.new)
+            ratio = error_norm(combine(weights, step.terms, step.stages, workspace.state), x, step.new)
             if ratio > 1.0 or math.isnan(ratio):
                 stats.rejected += 1
-                control.rejected(h, ratio)
+                controller.rejected(h, ratio)
                 continue
-            control.accepted(h, ratio, last)
+            controller.accepted(h, ratio, last)
             path.errors.append(ratio)
             path.add(t, h, end, x, step)
-            # Without pullbacks the next step reuses the buffer of the stages, so the value is copied first.
+            # Without pullbacks the next step writes its stages to the same buffer, so copy this value out of it.
             first = final if keep else Evaluation(first.value.copy_(final.value), None)
             t, x = end, step.new
         states.append(x)
@@ -173,18 +176,18 @@ def _adaptive(
 def _initial_step(field: Field, form: Semilinear, x: Tensor, value: Tensor, solver: Dopri5, stats: Stats) -> float:
     # Ten times the first step of Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4. The error of
     # their first step is so small that the second would be ten times as long, so this often saves a step.
-    def size(v: Tensor) -> float:
+    def norm(v: Tensor) -> float:
         return scaled_error_norm(v, x, x, solver.atol, solver.rtol)
 
     # f(0, x) = gain g + B - decay x
     parts = (x, value) if form.drive is None else (x, value, form.drive)
     f0 = linear_combination((-form.decay, form.gain, 1.0)[: len(parts)], parts, out=torch.empty_like(x))
-    d0, d1 = size(x.clone()), size(f0.clone())
+    d0, d1 = norm(x.clone()), norm(f0.clone())
     if not (math.isfinite(d0) and math.isfinite(d1)):
-        return 0.0  # raises the error for an underflow
+        return 0.0  # the controller raises the error for an underflow
     h0 = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
     stats.evaluations += 1
-    d2 = size(field(h0, torch.add(x, f0, alpha=h0)).sub_(f0)) / h0
+    d2 = norm(field(h0, torch.add(x, f0, alpha=h0)).sub_(f0)) / h0
     top = max(d1, d2)
     h1 = max(1e-6, 1e-3 * h0) if top <= 1e-15 else (0.01 / top) ** (1.0 / DOPRI5.order)
     return LARGEST_GROWTH * min(100.0 * h0, h1)

@@ -20,7 +20,7 @@ from dissensus.solve._integrate import Callback, Path, Stats, fixed_ends, integr
 from dissensus.solve._solvers import RK4, Adjoint, Autograd, Discrete, Dopri5, Euler, Gradient, Solver, Torchdiffeq
 from dissensus.solve._step import Workspace, semilinear_form, step_vjp, take_step
 from dissensus.solve._tableau import Tableau
-from dissensus.solve._tape import Taken, Tape
+from dissensus.solve._tape import AcceptedStep, Tape
 from dissensus.solve._torchdiffeq import counted
 from dissensus.solve._torchdiffeq import integrate as integrate_by_torchdiffeq
 
@@ -116,7 +116,7 @@ def solve(
 
 
 def _traced(field: Field, x0: Tensor, t: float, solver: Solver) -> Solution:
-    """The state at time t, without a gradient, by a number of steps that does not depend on the state."""
+    """The solution by steps that ``torch.export`` can trace: their number is known in advance. Without gradients."""
     if not isinstance(solver, Euler | RK4):
         raise InputError(
             f"torch.export cannot trace {solver}, because its steps depend on the state: use the method 'euler' or "
@@ -196,14 +196,14 @@ class _Discrete(torch.autograd.Function):
         problem, path = ctx.problem, ctx.path
         x0, *parameters = ctx.saved_tensors
         grads = [torch.zeros_like(p, memory_format=torch.contiguous_format) for p in parameters]
-        split, tableau, stats = semilinear_form(problem.field, x0), problem.solver.tableau, path.stats
+        form, tableau, stats = semilinear_form(problem.field, x0), problem.solver.tableau, path.stats
 
-        def advance(steps: list[Taken], x: Tensor) -> Tensor:
+        def advance(steps: list[AcceptedStep], x: Tensor) -> Tensor:
             """The state after these steps from x, bit for bit the same as when they were first taken."""
             workspace = Workspace.like(x, tableau)
             for step in steps:
                 stats.backward_evaluations += tableau.stages
-                x = take_step(split, tableau, step.t, step.h, x, workspace=workspace).new
+                x = take_step(form, tableau, step.t, step.h, x, workspace=workspace).new
             return x
 
         pending = dict(zip(problem.stops, cotangents, strict=True))
@@ -215,9 +215,9 @@ class _Discrete(torch.autograd.Function):
             assert total is not None  # the last step ends at the last stop
             if not pullbacks:
                 stats.backward_evaluations += tableau.stages
-                pullbacks = take_step(split, tableau, step.t, step.h, x, keep=True).pullbacks
+                pullbacks = take_step(form, tableau, step.t, step.h, x, keep=True).pullbacks
             stats.backward_evaluations += tableau.stages
-            total = step_vjp(split, tableau, step.h, pullbacks, total, grads)
+            total = step_vjp(form, tableau, step.h, pullbacks, total, grads)
         for cotangent in pending.values():  # a stop at time zero
             total = _sum(total, cotangent)
         return None, None, None, total, *grads
@@ -228,7 +228,7 @@ def _sum(one: Tensor | None, other: Tensor) -> Tensor:
 
 
 class _Continuous(torch.autograd.Function):
-    """The adjoint equation ``da/dt = -a' df/dx``, integrated backward with the state and the parameter gradients."""
+    """The adjoint equation ``da/dt = -(df/dx)' a``, integrated backward with the state and the parameter gradients."""
 
     @staticmethod
     def forward(ctx: Any, problem: _Problem, path: Path, solver: Any, x0: Tensor, *parameters: Tensor) -> Any:
@@ -273,7 +273,7 @@ class _Backward(Field):
         return x, adjoint, grads
 
     def norm(self, solver: Dopri5) -> Callable[[Tensor, Tensor, Tensor], float]:
-        """The largest error norm of the three blocks, so that many parameters cannot hide an error of the state."""
+        """The largest error norm of the three blocks: the parameters must not average out an error of the state."""
         size = self.size
         blocks = (slice(size), slice(size, 2 * size), slice(2 * size, None))
 
@@ -298,7 +298,7 @@ class _Backward(Field):
 
 
 def _through_autograd(problem: _Problem, path: Path, x0: Tensor) -> list[Tensor]:
-    """Plain backpropagation: take the integrator's steps again with differentiable operations."""
+    """The states at the stops: find the steps without gradients, then repeat them with differentiable operations."""
     path.tape = problem.tape(x0, 0)
     with torch.no_grad():
         problem.run(path, x0)

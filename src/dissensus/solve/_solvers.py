@@ -94,9 +94,10 @@ class Discrete:
     """The exact derivative of the steps taken, without an autograd graph.
 
     Args:
-        memory: bytes for checkpoints: the states at the start of steps and, if there is room, what the derivatives of
-            their stages need. The backward pass recomputes the rest from at least 8 stored states and 8 temporary ones,
-            however many steps there are. The gradient does not depend on ``memory``, to the last bit.
+        memory: bytes for checkpoints, which are states at the start of steps and, if they fit, the intermediate values
+            that the derivatives of the stages need. The backward pass recomputes everything else. Up to 8 states, and
+            8 more during the backward pass, are stored even if they need more memory. The gradient is the same to the
+            last bit for every value of ``memory``.
     """
 
     memory: int = 2**29
@@ -104,12 +105,14 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Autograd:
-    """Plain backpropagation through the steps taken: the gradient of :class:`Discrete`, but with more memory."""
+    """Plain backpropagation through the steps taken: the same gradient as :class:`Discrete`, with more memory."""
 
 
 @dataclass(frozen=True)
 class Adjoint:
-    """The continuous adjoint, integrated backward in time. It stores a single state, but has a discretisation error.
+    """The continuous adjoint, integrated backward in time.
+
+    It stores only the final state (and those at ``save_at``), but the gradient has a discretisation error.
 
     Args:
         solver: solver of the backward pass; by default that of the forward pass.
@@ -148,6 +151,6 @@ def _check(max_steps: int, step_size: float = 1.0, tolerances: tuple[float, floa
         raise InputError(f"step_size is {step_size}: it must be positive and finite")
     rtol, atol = tolerances
     if not (rtol >= 0 and atol >= 0 and rtol + atol > 0):
-        raise InputError(f"rtol is {rtol} and atol is {atol}: neither may be negative, and not both zero")
+        raise InputError(f"rtol is {rtol} and atol is {atol}: neither may be negative, and one must be positive")
     if max_steps < 1:
         raise InputError(f"max_steps is {max_steps}: it must be at least 1")

@@ -21,14 +21,14 @@ class Evaluation(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Buffers for steps without pullbacks: ``stages`` [stages + 1, *state], and ``state`` for the input of a stage."""
+    """Buffers for steps without pullbacks: ``stages`` for the values of all stages, ``state`` for the input of one."""
 
     stages: Tensor
     state: Tensor
 
     @staticmethod
     def like(x: Tensor, tableau: Tableau) -> Workspace:
-        return Workspace(_stack(x, tableau), torch.empty_like(x))
+        return Workspace(_new_stages(x, tableau), torch.empty_like(x))
 
 
 class Step(NamedTuple):
@@ -38,7 +38,7 @@ class Step(NamedTuple):
         new: the state at its end.
         pullbacks: the pullbacks of its stages; empty if not requested.
         terms: the drive (if any), the state at its start and the value of the first stage, for :func:`combine`.
-        stages: the values of the stages, [stages + 1, *state]; the last is reserved for the value at ``new``.
+        stages: the values of the stages, [stages, *state]; adaptive methods have one more, for the value at ``new``.
     """
 
     new: Tensor
@@ -48,7 +48,11 @@ class Step(NamedTuple):
 
 
 def semilinear_form(field: Field, x: Tensor) -> Semilinear:
-    """The parts of the field if its drive has the shape of the state; otherwise the field as the nonlinear part."""
+    """The field in semilinear form.
+
+    The solver needs a drive of the state's shape. If the field's drive has another one (because it broadcasts), the
+    whole field counts as the nonlinear part.
+    """
     form = field.semilinear
     return form if form.drive is None or form.drive.shape == x.shape else Semilinear(field, field.vjp)
 
@@ -75,10 +79,11 @@ def take_step(
 
     Args:
         first: the first stage, if the previous step has already evaluated it as its last.
-        keep: keep the pullbacks of the stages; everything that they may refer to is then newly allocated.
-        workspace: buffers for the rest; allocated if None.
+        keep: keep the pullbacks of the stages. They may refer to the inputs and values of the stages, so these are
+            newly allocated instead of written to the workspace.
+        workspace: buffers to reuse, or None.
     """
-    stages = _stack(x, tableau) if keep or workspace is None else workspace.stages
+    stages = _new_stages(x, tableau) if keep or workspace is None else workspace.stages
     rows = Weights.of(tableau, h, form.gain, form.decay).stages
     value = stages[0] if first is None else first.value
     terms = (x, value) if form.drive is None else (form.drive, x, value)
@@ -90,16 +95,17 @@ def take_step(
         inputs = x
         if i > 0:
             # x_i = s_i x + d_i B + sum_j w_ij g(x_j)
-            place = torch.empty_like(x) if keep or workspace is None else workspace.state
-            inputs = combine(rows[i], terms, stages, place)
+            buffer = torch.empty_like(x) if keep or workspace is None else workspace.state
+            inputs = combine(rows[i], terms, stages, buffer)
         pullbacks.append(evaluate_stage(form, t + tableau.c[i] * h, inputs, stages[i], keep).pullback)
     new = combine(rows[-1], terms, stages, torch.empty_like(x))
     return Step(new, tuple(p for p in pullbacks if p is not None) if keep else (), terms, stages)
 
 
 def combine(row: Row, terms: Sequence[Tensor], stages: Tensor, out: Tensor) -> Tensor:
-    """``s x + d B + sum_j w_j g_j``, from the ``terms`` and ``stages`` of a :class:`Step`."""
-    weights = (row.drive, row.state, *row.values)[3 - len(terms) :]
+    """``s x + d B + sum_j w_j g_j``, from the ``terms`` and ``stages`` of a :class:`Step`, written to ``out``."""
+    without_drive = len(terms) == 2
+    weights = (row.state, *row.values) if without_drive else (row.drive, row.state, *row.values)
     return linear_combination(weights, terms, stages[1:], out=out)
 
 
@@ -113,26 +119,27 @@ def step_vjp(
 ) -> Tensor:
     """The cotangent of the state before a step, from that of the state after it. Parameter gradients go to ``grads``.
 
-    The stages, with the new state as the last of them, are ``x_i = s_i x + d_i B + sum_j w_ij g(x_j)``. So, from the
-    last stage to the first, ``g_i' = w_ni new' + sum_{m>i} w_mi x_m'`` and ``x_i' = pullback_i(g_i')``; and finally
-    ``x' = s_n new' + sum_i s_i x_i'`` and ``B' = d_n new' + sum_i d_i x_i'``.
+    The inputs x_i of the stages and the new state x_n are ``x_i = s_i x + d_i B + sum_{j<i} w_ij g(x_j)``. With a prime
+    for cotangents, from the last stage to the first ``g_i' = w_ni x_n' + sum_{m>i} w_mi x_m'`` and
+    ``x_i' = pullback_i(g_i')``; and finally ``x' = s_n x_n' + sum_i s_i x_i'`` and ``B' = d_n x_n' + sum_i d_i x_i'``.
     """
     *rows, new = Weights.of(tableau, h, form.gain, form.decay).stages
     count = len(rows)
     rows.reverse()
     cotangent = cotangent.contiguous()
-    # The cotangents of the inputs of the stages, from the last stage to the first.
-    stack, g = cotangent.new_empty((count, *cotangent.shape)), torch.empty_like(cotangent)
+    # The cotangents of the stages' inputs are stored from the last stage to the first, as they are computed.
+    inputs, g = cotangent.new_empty((count, *cotangent.shape)), torch.empty_like(cotangent)
     for j, pullback in enumerate(reversed(pullbacks)):
         i = count - 1 - j
-        linear_combination((new.values[i], *(row.values[i] for row in rows[:j])), (cotangent,), stack, out=g)
-        pullback(g, grads, stack[j])
+        linear_combination((new.values[i], *(row.values[i] for row in rows[:j])), (cotangent,), inputs, out=g)
+        pullback(g, grads, inputs[j])
     if form.index is not None and grads:
         weights = (new.drive, *(row.drive for row in rows))
-        grads[form.index].add_(linear_combination(weights, (cotangent,), stack, out=g))
+        grads[form.index].add_(linear_combination(weights, (cotangent,), inputs, out=g))
     weights = (new.state, *(row.state for row in rows))
-    return linear_combination(weights, (cotangent,), stack, out=torch.empty_like(cotangent))
+    return linear_combination(weights, (cotangent,), inputs, out=torch.empty_like(cotangent))
 
 
-def _stack(x: Tensor, tableau: Tableau) -> Tensor:
+def _new_stages(x: Tensor, tableau: Tableau) -> Tensor:
+    """An uninitialised tensor for the values of all stages and, if the method is adaptive, of the new state."""
     return x.new_empty((tableau.stages + tableau.adaptive, *x.shape))

@@ -37,7 +37,7 @@ class Tableau:
 
 EULER = Tableau(a=((),), b=(1.0,), c=(0.0,), order=1)
 
-# Kutta's 3/8 rule, the fourth-order rule of torchdiffeq.
+# Kutta's 3/8 rule, which is torchdiffeq's method "rk4".
 THREE_EIGHTHS = Tableau(
     a=((), (1 / 3,), (-1 / 3, 1.0), (1.0, -1.0, 1.0)),
     b=(1 / 8, 3 / 8, 3 / 8, 1 / 8),
@@ -73,7 +73,7 @@ DOPRI5 = Tableau(
 
 @dataclass(frozen=True)
 class Row:
-    """The linear combination ``state x + drive B + sum_j values_j g_j``."""
+    """The weights of the linear combination ``state x + drive B + sum_j values_j g_j``."""
 
     state: float
     drive: float
@@ -82,7 +82,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a step of size h for ``f = gain g + B - decay x``, in terms of x, B and the values of g.
+    """The weights of a step of size h for ``f = gain g + B - decay x`` with drive B: its stages as linear combinations
+    of the state x, the drive and the values of g.
 
     Let L be the matrix with the rows a and b. Then ``X_i = x + h sum_j L_ij f(X_j)`` holds for the stages and for the
     new state, so ``(1 + h decay L) X = x + h L (gain g + B)``. The error estimate is ``h sum_i e_i f(X_i)``.

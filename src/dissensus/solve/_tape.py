@@ -1,4 +1,4 @@
-"""Checkpointing for the discrete adjoint: which states are stored, and how the others are recomputed."""
+"""Checkpointing for the discrete adjoint: it decides which states are stored and recomputes the others."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 
 from dissensus.solve._field import Pullback
 
-# Number of checkpoints always allowed: in the forward pass, and again while recomputing between two of them.
+# Number of checkpoints that are always allowed in the forward pass, and again while recomputing the steps between two.
 MIN_CHECKPOINTS = 8
 
-# advance(steps, x): the state after the steps, from the state x before them.
-Advance = Callable[["list[Taken]", Tensor], Tensor]
+# advance(steps, x) takes the steps from the state x and returns the state after them.
+Advance = Callable[["list[AcceptedStep]", Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Taken:
+class AcceptedStep:
     """An accepted step of size h from time t."""
 
     t: float
@@ -42,7 +42,7 @@ class Tape:
 
     def __init__(self, memory: float, state_bytes: int, pullback_bytes: float) -> None:
         self.memory, self.state_bytes, self.pullback_bytes = memory, max(state_bytes, 1), pullback_bytes
-        self.steps: list[Taken] = []
+        self.steps: list[AcceptedStep] = []
         self.states: dict[int, Tensor] = {}  # at the start of every ``stride``-th step
         self.stride = 1
         self.pullbacks: list[tuple[Pullback, ...]] = []  # of the first steps
@@ -56,7 +56,7 @@ class Tape:
         used = (len(self.states) + more) * self.state_bytes + len(self.pullbacks) * self.pullback_bytes
         return self.memory - used
 
-    def add(self, step: Taken, x: Tensor, pullbacks: tuple[Pullback, ...]) -> None:
+    def add(self, step: AcceptedStep, x: Tensor, pullbacks: tuple[Pullback, ...]) -> None:
         """Record a step from the state x. ``pullbacks`` are those of its stages, or empty."""
         if len(self.steps) % self.stride == 0:
             self.states[len(self.steps)] = x
@@ -69,30 +69,33 @@ class Tape:
             self.stride *= 2
             self.states = {i: state for i, state in self.states.items() if i % self.stride == 0}
 
-    def backwards(self, advance: Advance) -> Iterator[tuple[Taken, Tensor, tuple[Pullback, ...]]]:
+    def backwards(self, advance: Advance) -> Iterator[tuple[AcceptedStep, Tensor, tuple[Pullback, ...]]]:
         """Yield the steps from the last to the first, each with the state at its start and any stored pullbacks."""
         for first in reversed(self.states):
-            stretch = range(first, min(first + self.stride, len(self.steps)))
-            for i, x in self._reversed(stretch, self.states[first], MIN_CHECKPOINTS, advance):
+            segment = range(first, min(first + self.stride, len(self.steps)))
+            for i, x in self._reversed(segment, self.states[first], MIN_CHECKPOINTS, advance):
                 yield self.steps[i], x, self.pullbacks[i] if i < len(self.pullbacks) else ()
 
-    def _reversed(self, stretch: range, x: Tensor, slots: int, advance: Advance) -> Iterator[tuple[int, Tensor]]:
-        """Yield the steps of a stretch that begins at x, from the last to the first, with the state at their start."""
-        while len(stretch) > 1:
-            left, right = _split(stretch, slots)
-            # The state in the middle has no name here, so it is freed once the steps after it are done.
+    def _reversed(self, segment: range, x: Tensor, slots: int, advance: Advance) -> Iterator[tuple[int, Tensor]]:
+        """Yield the steps of a segment that starts at state x, from the last to the first, each with its own state.
+
+        ``slots`` is the number of further checkpoints allowed.
+        """
+        while len(segment) > 1:
+            left, right = _split(segment, slots)
+            # The state in the middle is not bound to a variable, so it is freed after the steps on its right.
             yield from self._reversed(right, advance(self.steps[left.start : left.stop], x), slots - 1, advance)
-            stretch = left
-        yield stretch[0], x
+            segment = left
+        yield segment[0], x
 
 
-def _split(stretch: range, slots: int) -> tuple[range, range]:
-    """Where to put the next of ``slots`` checkpoints, as the steps before and after it.
+def _split(segment: range, slots: int) -> tuple[range, range]:
+    """The steps before and after the next checkpoint, of which ``slots`` are left.
 
-    With s checkpoints besides the first state, C(s + r, s) steps can be reversed by repeating each at most r times.
+    With s checkpoints besides the first state, C(s + r, s) steps can be reversed if each is repeated at most r times.
     """
     repeats = 1
-    while comb(slots + repeats, slots) < len(stretch):
+    while comb(slots + repeats, slots) < len(segment):
         repeats += 1
-    middle = max(1, len(stretch) - comb(slots - 1 + repeats, slots - 1))
-    return stretch[:middle], stretch[middle:]
+    middle = max(1, len(segment) - comb(slots - 1 + repeats, slots - 1))
+    return segment[:middle], segment[middle:]

@@ -28,7 +28,7 @@ class _Function(torch.nn.Module):
     def forward(self, t: Tensor, x: Tensor) -> Tensor:
         return counted(self.field, float(t.detach()), x, self.stats, backward=self.backward)
 
-    def passed(self, t: Tensor | float, x: Tensor, h: Tensor | None = None) -> None:
+    def record_accepted(self, t: Tensor | float, x: Tensor, h: Tensor | None = None) -> None:
         # torchdiffeq reports the start of each step; the end of one step is the start of the next.
         time = float(t.detach()) if isinstance(t, Tensor) else t
         if time > self.times[-1]:
@@ -37,17 +37,17 @@ class _Function(torch.nn.Module):
             if self.callback is not None:
                 self.callback(time, x.detach())
 
-    def rejected(self, t: Tensor, x: Tensor, h: Tensor) -> None:
+    def record_rejected(self, t: Tensor, x: Tensor, h: Tensor) -> None:
         self.stats.rejected += 1
 
 
 class _FixedFunction(_Function):
-    callback_step = _Function.passed
+    callback_step = _Function.record_accepted
 
 
 class _AdaptiveFunction(_Function):
-    callback_accept_step = _Function.passed
-    callback_reject_step = _Function.rejected
+    callback_accept_step = _Function.record_accepted
+    callback_reject_step = _Function.record_rejected
 
 
 def integrate(
@@ -59,7 +59,10 @@ def integrate(
     callback: Callback | None,
     gradient: Gradient | None,
 ) -> tuple[list[Tensor], list[float]]:
-    """The states at ``stops`` and the accepted times, by a method of torchdiffeq. ``gradient`` may be None."""
+    """The states at ``stops`` and the ends of the accepted steps, by a method of torchdiffeq.
+
+    ``gradient`` is None if no gradient is needed.
+    """
     from torchdiffeq import odeint, odeint_adjoint
 
     forward = _options(solver)
@@ -90,8 +93,8 @@ def integrate(
         try:
             states[stop] = run(function, states[start], t, **options)[-1]
         except AssertionError as error:
-            raise _explained(error, function.times[-1], solver.max_steps, stop) from error
-        function.passed(stop, states[stop])
+            raise _translated(error, function.times[-1], solver.max_steps, stop) from error
+        function.record_accepted(stop, states[stop])
     function.backward = True
     return [x0.clone() if stop == 0.0 else states[stop] for stop in stops], function.times
 
@@ -132,7 +135,8 @@ def _count_backward(stats: Stats, count: int, grad: Tensor) -> None:
     stats.backward_evaluations += count
 
 
-def _explained(error: AssertionError, t: float, max_steps: int, stop: float) -> Exception:
+def _translated(error: AssertionError, t: float, max_steps: int, stop: float) -> Exception:
+    """Our error for one of torchdiffeq at time t, with the cure; other errors stay as they are."""
     text = str(error)
     if text.startswith("max_num_steps"):
         return step_limit(t, max_steps, stop)
