@@ -151,7 +151,7 @@ BAD = [
     ({"step_size": 0.0}, "step_size.*positive"),
     ({"step_size": -1.0}, "positive"),
     ({"rtol": -1.0}, "negative"),
-    ({"rtol": 0.0, "atol": 0.0}, "both zero"),
+    ({"rtol": 0.0, "atol": 0.0}, "one must be positive"),
     ({"rtol": math.nan}, "negative"),
     ({"max_steps": 0}, "at least 1"),
     ({"save_at": [2.0]}, r"give times in \[0, 1\]"),
