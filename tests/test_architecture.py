@@ -87,7 +87,7 @@ HOUSE = {
     "runs": {
         "Attempt": "what progress is called with",
         "key": "studies and searches look for runs that are stored",
-        "aligned": "the command line prints runs",
+        "as_table": "the command line prints runs",
         "flat": "the laboratory shows runs",
         "listing": "the command line prints runs",
     },

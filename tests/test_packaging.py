@@ -70,7 +70,7 @@ def test_extras_that_the_package_names_exist() -> None:
     named = {
         extra
         for path in SOURCE.rglob("*.py")
-        for extra in re.findall(r"missing_extra\([^()]*,\s*\"([a-z]+)\"\)", path.read_text(encoding="utf-8"))
+        for extra in re.findall(r"optional\(\"[^()\"]+\", \"([a-z]+)\"", path.read_text(encoding="utf-8"))
     }
     assert named
     assert named <= PROJECT["optional-dependencies"].keys()

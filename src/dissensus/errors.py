@@ -35,8 +35,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = list(known)
     lower = {name.lower(): name for name in names}
     near = get_close_matches(str(name).lower(), lower, n=1)
-    hint = f": did you mean {lower[near[0]]!r}?" if near else "."
-    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+    hint = f" did you mean {lower[near[0]]!r}?" if near else ""
+    return InputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}")
 
 
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
@@ -47,17 +47,13 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def optional(package: str, extra: str) -> Any:
-    """Import an optional package, or raise an error that says how to install it."""
+def optional(package: str, extra: str, module: str = "") -> Any:
+    """Import an optional package, or a module of it, or raise an error that says how to install the package."""
     try:
-        return import_module(package)
+        return import_module(module or package)
     except ImportError as error:
-        raise missing_extra(package, extra) from error
-
-
-def missing_extra(package: str, extra: str) -> MissingExtraError:
-    """The error for an optional package that is missing."""
-    return MissingExtraError(f"{package} is not installed; install it with: pip install 'dissensus[{extra}]'")
+        cure = f"install it with: pip install 'dissensus[{extra}]'"
+        raise MissingExtraError(f"{package} is not installed; {cure}") from error
 
 
 class StepSizeWarning(UserWarning):

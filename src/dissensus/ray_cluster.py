@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from dissensus.errors import InputError, missing_extra
+from dissensus.errors import InputError, optional
 
 # No statistics sent, no warning about the accelerators of tasks that ask for none.
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -44,11 +44,7 @@ def import_ray(address: str | None, environment: Mapping[str, str] | None = None
     # Ray reads these when it is imported, and its workers inherit them.
     for name, value in (_ENVIRONMENT | dict(environment or {}) | ({} if address else _LOCAL)).items():
         os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise missing_extra("ray", "ray") from error
-    return ray
+    return optional("ray", "ray")
 
 
 def connect(ray: Any, address: str | None, cores: int | None) -> None:

@@ -1,4 +1,4 @@
-import builtins
+import sys
 from math import nan
 from xml.etree import ElementTree
 
@@ -65,14 +65,7 @@ def ticks(curves):
 
 
 def test_save_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"dissensus\[plot\]"):
         DEPTH.save(tmp_path / "x")
     assert not list(tmp_path.iterdir())

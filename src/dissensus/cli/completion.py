@@ -7,7 +7,7 @@ dissensus completion fish > ~/.config/fish/completions/dissensus.fish
 
 import argparse
 
-from dissensus.errors import missing_extra
+from dissensus.errors import optional
 
 SHELLS = ("bash", "zsh", "fish")
 # How flags name a value that is a file or a folder; a positional argument may always be one.
@@ -19,10 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        import shtab
-    except ImportError as error:
-        raise missing_extra("shtab", "completion") from error
+    shtab = optional("shtab", "completion")
     from dissensus.cli import command_line
 
     parser, commands = command_line(declared=True)

@@ -28,13 +28,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    answer, text = _answer(args)
-    print_json(answer) if args.json else print(text)
+    answer, shown = _answer(args)
+    if args.json:
+        print_json(answer)
+    elif isinstance(shown, str):
+        print(shown)
+    else:
+        shown.show()
     return 0
 
 
-def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """As plain values and as text."""
+def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], Any]:
+    """As plain values, and as a text or a table."""
     from dissensus import runs
 
     if args.by and not args.mean:
@@ -51,10 +56,11 @@ def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if args.mean:
         by = args.by.split(",") if args.by else []
         groups = runs.aggregate(records, args.mean, by)
-        return answer | {"field": args.mean, "by": by, "groups": groups}, runs.aligned(groups)
+        return answer | {"field": args.mean, "by": by, "groups": groups}, runs.as_table(groups) if groups else ""
     if not args.json:
         say(f"{len(records)} runs, {sum(record.status == 'failed' for record in records)} failed")
-    return answer | {"runs": [asdict(record) for record in records]}, runs.listing(records)
+    shown = runs.listing(records) if records else ""
+    return answer | {"runs": [asdict(record) for record in records]}, shown
 
 
 def _condition(text: str) -> tuple[str, Any]:

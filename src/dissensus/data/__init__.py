@@ -20,17 +20,7 @@ if TYPE_CHECKING:
     from dissensus.data._load import load
     from dissensus.data._synthetic import csbm
 
-__all__ = [
-    "Dataset",
-    "clusters",
-    "csbm",
-    "folders",
-    "from_pyg",
-    "info",
-    "load",
-    "names",
-    "partition",
-]
+__all__ = ["Dataset", "clusters", "csbm", "folders", "from_pyg", "info", "load", "names", "partition"]
 
 # The methods of :func:`partition`.
 PARTITIONERS = ("greedy", "metis")

@@ -5,6 +5,7 @@ import hashlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -16,10 +17,11 @@ from torch_geometric.utils import to_undirected
 
 from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_folder
 from dissensus.data._dataset import MASKS, Dataset, from_fields
-from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits
-from dissensus.errors import InputError, MissingExtraError, missing_extra
+from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits, mask_of
+from dissensus.errors import InputError, MissingExtraError, optional
 
 Fields = dict[str, Tensor]
+OGB_PARTS = ("train", "valid", "test")
 
 
 def load_benchmark(entry: Entry) -> Dataset:
@@ -115,15 +117,12 @@ def _open_pyg(entry: Entry, root: Path) -> Fields:
 
 
 def _open_ogb(entry: Entry, root: Path) -> Fields:
-    try:
-        from ogb.nodeproppred import NodePropPredDataset
-    except ImportError:
-        raise missing_extra("ogb", "ogb") from None
+    ogb = optional("ogb", "ogb", "ogb.nodeproppred")
     folder = root / entry.folder
     if folder.is_dir():
         (folder / "processed").mkdir()
     with redirect_stdout(sys.stderr):
-        source = NodePropPredDataset(entry.reader[1], root=str(root))
+        source = ogb.NodePropPredDataset(entry.reader[1], root=str(root))
         graph, labels = source[0]
         split = source.get_idx_split()
     fields = {
@@ -131,10 +130,7 @@ def _open_ogb(entry: Entry, root: Path) -> Fields:
         "edge_index": torch.tensor(graph["edge_index"], dtype=torch.long),
         "y": torch.tensor(labels, dtype=torch.long).reshape(-1),
     }
-    for key, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-        fields[key] = torch.zeros(len(fields["y"]), 1, dtype=torch.bool)
-        fields[key][torch.tensor(split[part], dtype=torch.long)] = True
-    return fields
+    return fields | one_split(split, len(labels))
 
 
 def _open_heterophilous(entry: Entry, root: Path) -> Fields:
@@ -163,11 +159,13 @@ def _open_ogb_degrees(entry: Entry, root: Path) -> Fields:
     y = torch.from_numpy(_read_csv(folder / "raw" / "node-label.csv.gz").reshape(-1))
     degrees = torch.stack([torch.bincount(end, minlength=len(y)).float().log1p() for end in edge_index], dim=1)
     x = torch.cat([torch.ones(len(y), 1), (degrees - degrees.mean(0)) / degrees.std(0)], dim=1)
-    fields = {"x": x, "edge_index": edge_index, "y": y}
-    for key, part in zip(MASKS, ("train", "valid", "test"), strict=True):
-        fields[key] = torch.zeros(len(y), 1, dtype=torch.bool)
-        fields[key][torch.from_numpy(_read_csv(folder / "split" / "time" / f"{part}.csv.gz").reshape(-1))] = True
-    return fields
+    split = {part: _read_csv(folder / "split" / "time" / f"{part}.csv.gz").reshape(-1) for part in OGB_PARTS}
+    return {"x": x, "edge_index": edge_index, "y": y, **one_split(split, len(y))}
+
+
+def one_split(parts: Mapping[str, np.ndarray], n: int) -> Fields:
+    """The masks [n, 1] of one split from the indices of its three parts, under OGB's names."""
+    return {key: mask_of(parts[part], n)[:, None] for key, part in zip(MASKS, OGB_PARTS, strict=True)}
 
 
 # Readers by name; any other name is a class of ``torch_geometric.datasets``.

@@ -1,7 +1,6 @@
 """Partitions of the nodes of a graph into clusters, and mini-batches of clusters."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dissensus.data import PARTITIONERS
-from dissensus.errors import InputError, missing_extra, one_of
+from dissensus.errors import InputError, one_of, optional
 
 # Clusters of the greedy partition exceed the mean size by at most this share.
 _SLACK = 0.05
@@ -85,19 +84,10 @@ def _move(links: csr_array, nodes: np.ndarray, part: np.ndarray, parts: int, lim
 
 
 def _metis(links: csr_array, parts: int, seed: int) -> np.ndarray:
-    pymetis = import_metis()
+    pymetis = optional("pymetis", "partition")
     neighbours = pymetis.CSRAdjacency(adj_starts=links.indptr, adjacent=links.indices)
     _, part = pymetis.part_graph(parts, neighbours, options=pymetis.Options(seed=seed))
     return np.asarray(part, dtype=np.int64)
-
-
-def import_metis() -> Any:
-    """Import ``pymetis``, or raise an error that names the extra to install."""
-    try:
-        import pymetis
-    except ImportError as error:
-        raise missing_extra("pymetis", "partition") from error
-    return pymetis
 
 
 def _none_empty(part: np.ndarray, parts: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,12 +58,7 @@ def read_csv(edges: Path, nodes: Path) -> Dataset:
         fields["y"], class_names = code_labels(table.labels) if numbers is None else (numbers, ())
     name = edges.parent.resolve().name if edges.name == "edges.csv" else edges.stem
     return from_fields(
-        fields,
-        name=name,
-        where=str(nodes),
-        class_names=class_names,
-        node_ids=table.ids,
-        feature_names=table.features,
+        fields, name=name, where=str(nodes), class_names=class_names, node_ids=table.ids, feature_names=table.features
     )
 
 
@@ -99,11 +95,9 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> list[str]:
     _, header = next(rows, (0, []))
     if not header:
         raise InputError(f"{path} is empty: start it with a header line")
-    twice = (
-        [column for i, column in enumerate(header) if column in header[:i]] if len(set(header)) < len(header) else []
-    )
-    if twice:
-        raise InputError(f"{path}, line 1: two columns have the name {twice[0]!r}: rename one")
+    column, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"{path}, line 1: two columns have the name {column!r}: rename one")
     return header
 
 

@@ -148,20 +148,16 @@ def read_pt(path: Path) -> Dataset:
         content, slices, _ = content
         if slices is not None:
             raise InputError(f"{path} has several graphs: save them with torch.save(list(dataset), ...)")
-    if isinstance(content, list) and all(isinstance(graph, Data) for graph in content):
-        try:
+    try:
+        if isinstance(content, list) and all(isinstance(graph, Data) for graph in content):
             content = joined(content, str(path))
-        except InputError:
-            raise
-        # As below.
-        except Exception as error:
-            raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
-    if isinstance(content, Data):
-        try:
+        elif isinstance(content, Data):
             content = content.to_dict()
-        # Unpickling does not run the constructor of Data, so its attributes may be anything.
-        except Exception as error:
-            raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
+    except InputError:
+        raise
+    # Unpickling does not run the constructor of Data, so its attributes may be anything.
+    except Exception as error:
+        raise InputError(f"{path} has a broken Data ({type(error).__name__}: {error}): save it again") from error
     if not isinstance(content, dict):
         raise InputError(
             f"{path} has a {type(content).__name__}, not a graph: save a Data, a list of them or a dictionary"

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from dissensus.data._benchmarks import load_benchmark
+from dissensus.data._benchmarks import load_benchmark, one_split
 from dissensus.data._catalogue import CATALOGUE, TUNED_FILES, Entry, data_folder, names
 from dissensus.data._dataset import Dataset
 from dissensus.data._embedded import digits, karate
@@ -103,11 +102,9 @@ def _with_protocol(dataset: Dataset, entry: Entry | None, protocol: str) -> Data
             f"the tunedgnn split of {entry.name} is a file: put {TUNED_FILES[entry.name]} in the folder tunedgnn below "
             "DISSENSUS_DATA"
         )
-    masks = torch.zeros(3, dataset.graph.num_nodes, 1, dtype=torch.bool)
     with np.load(path, allow_pickle=False) as archive:
-        for mask, part in zip(masks, ("train", "valid", "test"), strict=True):
-            mask[torch.from_numpy(archive[part])] = True
-    return replace(dataset, splits=FixedSplits(*masks, protocol="tunedGNN: its 60/20/20 split"))
+        masks = one_split(archive, dataset.graph.num_nodes)
+    return replace(dataset, splits=FixedSplits(*masks.values(), protocol="tunedGNN: its 60/20/20 split"))
 
 
 def _path(name: str | PathLike[str]) -> Path:

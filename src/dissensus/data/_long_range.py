@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 
 from dissensus.data._dataset import Dataset
 from dissensus.data._splits import GraphSplits
-from dissensus.errors import InputError, one_of
+from dissensus.data._synthetic import at_least
+from dissensus.errors import one_of
 
 Edges = np.ndarray  # [edges, 2], each pair once
 
@@ -126,7 +127,7 @@ def ring_transfer(*, distance: int = 10, classes: int = 5, graphs: int = 300, se
         graphs: Number of rings: 60% for training, 20% for validation and 20% for testing.
         seed: Random seed for the classes.
     """
-    _at_least("ring-transfer", distance=(distance, 2), classes=(classes, 2), graphs=(graphs, 5), seed=(seed, 0))
+    at_least("ring-transfer", distance=(distance, 2), classes=(classes, 2), graphs=(graphs, 5), seed=(seed, 0))
     n = 2 * distance
     label = torch.from_numpy(np.random.default_rng(seed).permutation(np.arange(graphs) % classes))
     x = torch.zeros(graphs, n, classes + 2)
@@ -156,7 +157,7 @@ def _collection(
 ) -> Dataset:
     """A collection of graphs. ``task`` turns the distances [n, n] in a graph into features [n, k] and targets."""
     one_of("family", family, ("all", *FAMILIES))
-    _at_least(name, graphs=(graphs, 5), nodes=(nodes, 12), seed=(seed, 0))
+    at_least(name, graphs=(graphs, 5), nodes=(nodes, 12), seed=(seed, 0))
     random = np.random.default_rng(seed)
     makers = list(FAMILIES.values()) if family == "all" else [FAMILIES[family]]
     xs: list[np.ndarray] = []
@@ -192,9 +193,3 @@ def _tensor(parts: Sequence[np.ndarray]) -> Tensor:
 
 def _degrees(distance: np.ndarray) -> np.ndarray:
     return np.stack([np.ones(len(distance)), (distance == 1).sum(1)], axis=1)
-
-
-def _at_least(name: str, **values: tuple[int, int]) -> None:
-    for key, (value, least) in values.items():
-        if not isinstance(value, int) or value < least:
-            raise InputError(f"{name}: {key} is {value!r}: give an integer of at least {least}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -35,7 +35,18 @@ class Splits(Protocol):
 
 
 @dataclass(frozen=True)
-class BenchmarkSplits:
+class RandomSplits:
+    """What random splits of the nodes of one graph share."""
+
+    per_class: int = field(default=PER_CLASS, kw_only=True)
+    defaults: ClassVar[tuple[int, ...]] = RANDOM_SEEDS
+
+    def with_labels(self, per_class: int) -> Self:
+        return replace(self, per_class=per_class)
+
+
+@dataclass(frozen=True)
+class BenchmarkSplits(RandomSplits):
     """The random protocol of the homophilic benchmarks.
 
     ``RandomState(seed)`` draws ``development`` nodes without replacement. From these, a new ``RandomState(seed)`` draws
@@ -44,18 +55,10 @@ class BenchmarkSplits:
     """
 
     development: int = DEVELOPMENT
-    per_class: int = PER_CLASS
-
-    def with_labels(self, per_class: int) -> Self:
-        return replace(self, per_class=per_class)
 
     @property
     def protocol(self) -> str:
         return f"random {self.per_class} per class of {self.development} development nodes"
-
-    @property
-    def defaults(self) -> tuple[int, ...]:
-        return RANDOM_SEEDS
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         labels = y.numpy()
@@ -74,7 +77,7 @@ class BenchmarkSplits:
 
 
 @dataclass(frozen=True)
-class ScaledSplits:
+class ScaledSplits(RandomSplits):
     """The random protocol for all other graphs: that of the benchmarks, scaled to the number of labelled nodes.
 
     With L labelled nodes in C classes, a share ``f = min(1/2, max(1500, 40 C) / L)`` of them is the development set:
@@ -84,18 +87,9 @@ class ScaledSplits:
     labelled nodes is in all three masks.
     """
 
-    per_class: int = PER_CLASS
-
-    def with_labels(self, per_class: int) -> Self:
-        return replace(self, per_class=per_class)
-
     @property
     def protocol(self) -> str:
         return f"random {self.per_class} per class of {DEVELOPMENT} development nodes, scaled to the labels"
-
-    @property
-    def defaults(self) -> tuple[int, ...]:
-        return RANDOM_SEEDS
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         labels = y.numpy()
@@ -161,7 +155,7 @@ class FixedSplits:
 
 
 @dataclass(frozen=True)
-class TunedSplits:
+class TunedSplits(RandomSplits):
     """The random protocol of "Classic GNNs are Strong Baselines" (Luo et al. 2024) on Cora, Citeseer and Pubmed.
 
     Of the nodes of each class, in a random order, the first 20 are for training. Of all others, in a random order, the
@@ -169,18 +163,9 @@ class TunedSplits:
     seed, as in the published code. Its results are those of split 123 alone.
     """
 
-    per_class: int = PER_CLASS
-
-    def with_labels(self, per_class: int) -> Self:
-        return replace(self, per_class=per_class)
-
     @property
     def protocol(self) -> str:
         return f"tunedGNN: random {self.per_class} per class, 500 validation, 1000 test"
-
-    @property
-    def defaults(self) -> tuple[int, ...]:
-        return RANDOM_SEEDS
 
     def masks(self, y: Tensor, class_names: Sequence[str], seed: int) -> Masks:
         random = torch.Generator().manual_seed(_checked(seed))
@@ -189,10 +174,7 @@ class TunedSplits:
         train = torch.cat([nodes[: self.per_class] for nodes in members])
         rest = torch.cat([nodes[self.per_class :] for nodes in members])
         rest = rest[torch.randperm(len(rest), generator=random)]
-        masks = [torch.zeros(len(y), dtype=torch.bool) for _ in range(3)]
-        for mask, nodes in zip(masks, (train, rest[:500], rest[500:1500]), strict=True):
-            mask[nodes] = True
-        return masks[0], masks[1], masks[2]
+        return mask_of(train, len(y)), mask_of(rest[:500], len(y)), mask_of(rest[500:1500], len(y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +187,7 @@ class GraphSplits:
     graph: Tensor
     counted: Tensor
     protocol: str = "random 60/20/20 of the graphs"
-
-    @property
-    def defaults(self) -> tuple[int, ...]:
-        return RANDOM_SEEDS
+    defaults: ClassVar[tuple[int, ...]] = RANDOM_SEEDS
 
     def with_labels(self, per_class: int) -> Self:
         raise InputError("labels_per_class is for the classes of the nodes of one graph: leave it out")
@@ -245,10 +224,12 @@ def _checked(seed: int) -> int:
 
 
 def _masks(pool: np.ndarray, development: np.ndarray, train: np.ndarray, nodes: int) -> Masks:
-    masks = [torch.zeros(nodes, dtype=torch.bool) for _ in range(3)]
-    masks[0][train] = True
-    masks[1][development] = True
-    masks[1][train] = False
-    masks[2][pool] = True
-    masks[2][development] = False
-    return masks[0], masks[1], masks[2]
+    whole, developed, trained = (mask_of(part, nodes) for part in (pool, development, train))
+    return trained, developed & ~trained, whole & ~developed
+
+
+def mask_of(chosen: np.ndarray | Tensor, n: int) -> Tensor:
+    """The boolean mask [n] that is True at the indices ``chosen``."""
+    mask = torch.zeros(n, dtype=torch.bool)
+    mask[torch.as_tensor(chosen, dtype=torch.long)] = True
+    return mask

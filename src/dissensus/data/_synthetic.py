@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
 from dissensus.data._dataset import Dataset, from_fields
-from dissensus.data._splits import FixedSplits
+from dissensus.data._splits import FixedSplits, mask_of
 from dissensus.errors import InputError
 
 ARXIV_NODES, ARXIV_EDGES, ARXIV_FEATURES, ARXIV_CLASSES = 169_343, 1_166_243, 128, 40
@@ -40,14 +39,7 @@ def csbm(
         noise: Standard deviation of each feature around the mean of its class.
         seed: Random seed for labels, edges and features.
     """
-    for name, value, least in (
-        ("nodes", nodes, 2),
-        ("classes", classes, 1),
-        ("features", features, 1),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, int) or value < least:
-            raise InputError(f"csbm: {name} is {value!r}: give an integer of at least {least}")
+    at_least("csbm", nodes=(nodes, 2), classes=(classes, 1), features=(features, 1), seed=(seed, 0))
     if classes > nodes:
         raise InputError(f"csbm: {classes} classes for {nodes} nodes: give at least one node per class")
     for name, number, most in (("homophily", homophily, 1.0), ("degree", degree, math.inf), ("noise", noise, math.inf)):
@@ -70,22 +62,25 @@ def arxiv_synthetic(*, seed: int = 0) -> Dataset:
     probability of node i is proportional to ``(r_i + 10)^(-2/3)`` for a random ranking r, so that degrees follow a
     power law with exponent 2.5. Accuracies on this graph say nothing about arXiv.
     """
-    if not isinstance(seed, int) or seed < 0:
-        raise InputError(f"arxiv-synthetic: seed is {seed!r}: give an integer of at least 0")
+    at_least("arxiv-synthetic", seed=(seed, 0))
     random = np.random.default_rng(seed)
     weights = (random.permutation(ARXIV_NODES) + 10.0) ** (-2 / 3)
     y, x, edge_index = _blocks(
         random, ARXIV_NODES, ARXIV_CLASSES, ARXIV_FEATURES, ARXIV_EDGES, homophily=0.65, noise=0.5, weights=weights
     )
-    masks = np.zeros((3, ARXIV_NODES, 1), dtype=np.bool_)
-    order, start = random.permutation(ARXIV_NODES), 0
-    for mask, size in zip(masks, ARXIV_SPLIT, strict=True):
-        mask[order[start : start + size]] = True
-        start += size
-    splits = FixedSplits(*(torch.from_numpy(mask) for mask in masks), protocol="one random split of OGB's sizes")
+    parts = np.split(random.permutation(ARXIV_NODES), np.cumsum(ARXIV_SPLIT)[:-1])
+    masks = (mask_of(part, ARXIV_NODES)[:, None] for part in parts)
+    splits = FixedSplits(*masks, protocol="one random split of OGB's sizes")
     return from_fields(
         {"x": x, "edge_index": edge_index, "y": y}, name="arxiv-synthetic", where="arxiv-synthetic", splits=splits
     )
+
+
+def at_least(name: str, **values: tuple[int, int]) -> None:
+    """Raise an error unless each value of a dataset is a whole number of at least its bound."""
+    for key, (value, least) in values.items():
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{name}: {key} is {value!r}: give an integer of at least {least}")
 
 
 def _blocks(

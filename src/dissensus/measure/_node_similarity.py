@@ -13,11 +13,7 @@ _CHUNK = 2**20
 
 
 def dirichlet_energy(
-    x: Tensor,
-    edge_index: Tensor,
-    edge_weight: Tensor | None = None,
-    *,
-    relative: bool = False,
+    x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *, relative: bool = False
 ) -> Tensor:
     r"""Computes the Dirichlet energy of node features, a measure of oversmoothing, as in the `"A Survey on
     Oversmoothing in Graph Neural Networks" <https://arxiv.org/abs/2303.10993>`_ paper.

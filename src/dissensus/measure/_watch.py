@@ -96,11 +96,7 @@ def watch(
 
 
 def _along_trajectory(
-    model: nn.Module,
-    data: Data,
-    times: list[float],
-    layers: str | Sequence[str] | None,
-    forward: Forward | None,
+    model: nn.Module, data: Data, times: list[float], layers: str | Sequence[str] | None, forward: Forward | None
 ) -> Trace:
     trajectory: Any = getattr(model, "trajectory", None)
     if not callable(trajectory):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dissensus.errors import InputError, missing_extra
+from dissensus.errors import InputError, optional
 from dissensus.report._theme import LIGHT
 
 if TYPE_CHECKING:
@@ -46,11 +46,9 @@ def drawing(files: Sequence[Path], size: tuple[float, float], *, dpi: int = 200,
         if file.suffix not in _UNCHANGING:
             known = ", ".join(_UNCHANGING)
             raise InputError(f"{file}: no format {file.suffix or 'without a suffix'}; use one of {known}")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("matplotlib", "plot") from error
+    mpl = optional("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=size, **options)
         yield figure

@@ -21,7 +21,7 @@ from dissensus.runs._repeat import repeat
 from dissensus.runs._store import Record, Store
 from dissensus.runs._store import StoreError as StoreError
 from dissensus.runs._table import aggregate, export
-from dissensus.runs._table import aligned as aligned
+from dissensus.runs._table import as_table as as_table
 from dissensus.runs._table import flat as flat
 from dissensus.runs._table import listing as listing
 

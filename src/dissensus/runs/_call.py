@@ -60,27 +60,22 @@ def _call(target: str | Target, config: RunConfig) -> Outcome:
     # A target that calls sys.exit has failed, and must not take the driver with it.
     except (Exception, SystemExit) as cause:
         result, error, trace = None, _line(cause), traceback.format_exc()
-    return {
-        "status": "failed" if error else "done",
-        "result": result,
-        "error": error,
-        "traceback": trace,
-        "seconds": time.perf_counter() - clock,
-        "started": started,
-        "finished": now(),
-        "provenance": provenance(),
-    }
+    return _outcome(result, error, trace, time.perf_counter() - clock, started, now())
 
 
 def lost(cause: str, started: str) -> Outcome:
     """The outcome of a run whose worker died."""
     finished = now()
     seconds = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+    return _outcome(None, cause, None, seconds, started, finished)
+
+
+def _outcome(result: Any, error: str | None, trace: str | None, seconds: float, started: str, finished: str) -> Outcome:
     return {
-        "status": "failed",
-        "result": None,
-        "error": cause,
-        "traceback": None,
+        "status": "failed" if error else "done",
+        "result": result,
+        "error": error,
+        "traceback": trace,
         "seconds": seconds,
         "started": started,
         "finished": finished,

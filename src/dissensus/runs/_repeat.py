@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,18 +116,10 @@ class Repeats:
         """
         from dissensus import train
 
-        best = max(self.results, key=_rank)
-        made = self.best
-        if made is None:
-            made = train.run(_at(self.config, best["split"], best["seed"]))
+        split, seed = (max(self.results, key=_rank)[name] for name in ("split", "seed"))
+        made = self.best or train.run(_at(self.config, split, seed))
         train.save(made, folder)
-        return {
-            "folder": str(folder),
-            "split": best["split"],
-            "seed": best["seed"],
-            "val": made.val,
-            "test": made.test,
-        }
+        return {"folder": str(folder), "split": split, "seed": seed, "val": made.val, "test": made.test}
 
 
 def repeat(
@@ -248,9 +240,7 @@ def _rank(result: dict[str, Any]) -> tuple[float, int, int]:
 
 
 def _at(config: Config, split: int, seed: int) -> Config:
-    values = config.as_dict()
-    values["data"]["split"], values["train"]["seed"] = split, seed
-    return Config.from_dict(values)
+    return replace(config, data=replace(config.data, split=split), train=replace(config.train, seed=seed))
 
 
 def _all_stored(store: str | os.PathLike[str], configs: Sequence[RunConfig], retry_failed: bool) -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from dissensus.errors import InputError, missing_extra, one_of, unknown
+from dissensus.errors import InputError, one_of, optional, unknown
+from dissensus.report import Table
 from dissensus.runs._config import ABSENT, canonical, leaves, lookup
 from dissensus.runs._store import Record
 
@@ -124,14 +125,10 @@ def _jsonl(records: list[Record], path: Path) -> None:
 
 
 def _parquet(records: list[Record], path: Path) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise missing_extra("pyarrow", "parquet") from error
+    pyarrow, parquet = optional("pyarrow", "parquet"), optional("pyarrow", "parquet", "pyarrow.parquet")
     rows = [flat(record) for record in records]
     columns = {name: _uniform([row.get(name) for row in rows]) for name in _columns(rows) or ["key"]}
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    parquet.write_table(pyarrow.table(columns), path)
 
 
 def _uniform(values: list[Any]) -> list[Any]:
@@ -144,8 +141,8 @@ def _uniform(values: list[Any]) -> list[Any]:
     return [None if value is None else json.dumps(value) for value in values]
 
 
-def listing(records: Sequence[Record]) -> str:
-    """Runs as plain text: what varies over their configurations, and their results, short enough to read."""
+def listing(records: Sequence[Record]) -> Table:
+    """Runs as a table: what varies over their configurations, and their results, short enough to read."""
     rows = [flat(record) for record in records]
     varying = _varying([{name: value for name, value in row.items() if name.startswith("config.")} for row in rows])
     lines = []
@@ -156,7 +153,7 @@ def listing(records: Sequence[Record]) -> str:
         # Lists and long texts would hide the rest; --json and --export have them.
         shown |= {name.removeprefix("result."): value for name, value in numbers.items() if len(str(value)) <= 24}
         lines.append(shown | {"seconds": record.seconds, "error": record.error})
-    return aligned(lines)
+    return as_table(lines)
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
@@ -164,17 +161,13 @@ def _varying(rows: Sequence[Row]) -> list[str]:
     return [name for name in names if len({json.dumps(row.get(name)) for row in rows}) > 1]
 
 
-def aligned(rows: Sequence[Row]) -> str:
-    """Rows as a table in plain text; a column that is empty in all rows is left out."""
+def as_table(rows: Sequence[Row]) -> Table:
+    """Rows as a table; a column that is empty in all of them is left out."""
     names = [
         name for name in dict.fromkeys(n for row in rows for n in row) if any(row.get(name) is not None for row in rows)
     ]
-    table = [names, *([_text(row.get(name)) for name in names] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+    return Table(names, [[_short(row.get(name)) for name in names] for row in rows], digits=4)
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _short(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

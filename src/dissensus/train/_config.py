@@ -4,13 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
-from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dissensus.data import PARTITIONERS, names
-from dissensus.errors import InputError, missing_extra, one_of, unknown
+from dissensus.errors import InputError, one_of, optional, unknown
 from dissensus.runtime import memoized
 
 if TYPE_CHECKING:
@@ -293,8 +292,8 @@ class Config:
         from dissensus.train._fit import check_model, device_of
 
         device_of(self.train.device)
-        if self.train.partitioner == "metis" and find_spec("pymetis") is None:
-            raise missing_extra("pymetis", "partition")
+        if self.train.partitioner == "metis":
+            optional("pymetis", "partition")
         with torch.random.fork_rng(devices=[]):
             try:
                 model = self.model.create(1, 2, 1)

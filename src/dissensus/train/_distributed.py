@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, distributed
 
 from dissensus.data import Clusters
-from dissensus.errors import DissensusError, InputError, missing_extra
+from dissensus.errors import DissensusError, InputError, optional
 from dissensus.ray_cluster import connected
 from dissensus.train._config import Config
 from dissensus.train._fit import Epoch, Result, Team
@@ -35,12 +35,10 @@ def run_distributed(
     dataset = config.data.load()
     dataset.split(config.data.split)
     with connected(address, workers * threads, {"RAY_TRAIN_V2_ENABLED": "1"}) as ray, TemporaryDirectory() as folder:
-        try:
-            from ray.train import RunConfig, ScalingConfig
-            from ray.train.torch import TorchTrainer
-            from ray.util.queue import Queue
-        except ImportError as error:
-            raise missing_extra("ray[train]", "ray") from error
+        ray_train = optional("ray[train]", "ray", "ray.train")
+        from ray.train.torch import TorchTrainer
+        from ray.util.queue import Queue
+
         messages = Queue(actor_options={"num_cpus": 0})
         trainer = TorchTrainer(
             _work,
@@ -50,10 +48,10 @@ def run_distributed(
                 "threads": threads,
                 "messages": messages,
             },
-            scaling_config=ScalingConfig(
+            scaling_config=ray_train.ScalingConfig(
                 num_workers=workers, use_gpu=gpu, resources_per_worker={"CPU": threads, "GPU": int(gpu)}
             ),
-            run_config=RunConfig(storage_path=folder),
+            run_config=ray_train.RunConfig(storage_path=folder),
         )
         answer = _answer(trainer, messages, progress)
     if isinstance(answer, DissensusError):

@@ -93,18 +93,6 @@ def save(result: Run, folder: str | PathLike[str]) -> None:
         raise InputError(f"{path} cannot be written ({error.strerror}): give another folder") from error
 
 
-def is_saved(folder: str | PathLike[str]) -> bool:
-    """Whether ``config.json`` there is one that :func:`save` wrote, of any version, and not another program's."""
-    path = Path(folder) / CONFIG
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        return False
-    except ValueError:  # damaged: nobody can tell whose it was
-        return True
-    return isinstance(facts, dict) and "format" in facts
-
-
 def load_saved(folder: str | PathLike[str]) -> Saved:
     """Read what :func:`save` wrote."""
     path = Path(folder)

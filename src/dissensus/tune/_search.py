@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dissensus.errors import DissensusError, InputError, missing_extra, one_of
+from dissensus.errors import DissensusError, InputError, one_of, optional
 from dissensus.ray_cluster import connected
 from dissensus.runs import Record, Store, execute, grid, key
 from dissensus.train import TARGET, Config, is_error, presets
@@ -260,10 +260,7 @@ def _algorithm(name: str, seed: int) -> Any:
         from ray.tune.search.basic_variant import BasicVariantGenerator
 
         return BasicVariantGenerator(random_state=seed)
-    try:
-        import optuna
-    except ImportError as error:
-        raise missing_extra("optuna", "optuna") from error
+    optuna = optional("optuna", "optuna")
     from ray.tune.search.optuna import OptunaSearch
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -282,8 +279,4 @@ def _scheduler(name: str, splits: int) -> Any:
 def _tune(address: str | None, cores: int | None) -> Iterator[Any]:
     """Ray Tune on a cluster that is connected to, or started, for the time of the block."""
     with connected(address, cores, _TUNE_ENVIRONMENT):
-        try:
-            from ray import tune
-        except ImportError as error:
-            raise missing_extra("ray[tune]", "ray") from error
-        yield tune
+        yield optional("ray[tune]", "ray", "ray.tune")
