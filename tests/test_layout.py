@@ -39,6 +39,7 @@ TESTED_THROUGH = {
     "report/html": "report/page",
     "runs/call": "runs/execute",
     "runs/processes": "runs/execute",
+    "solve/step": "solve/integrate",
     "solve/torchdiffeq": "solve/solvers",
     "studies/theory/behaviour": "studies/theory/check",
     "studies/theory/form": "studies/theory/check",
