@@ -35,8 +35,8 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = list(known)
     lower = {name.lower(): name for name in names}
     near = get_close_matches(str(name).lower(), lower, n=1)
-    hint = f" did you mean {lower[near[0]]!r}?" if near else ""
-    return InputError(f"unknown {kind} {name!r}:{hint} Known: {', '.join(names)}")
+    hint = f": did you mean {lower[near[0]]!r}?" if near else "."
+    return InputError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
 
 
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
