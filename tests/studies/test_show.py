@@ -53,6 +53,16 @@ def test_models_are_ranked_on_the_splits_that_all_have():
     assert "ranks" not in [item.stem for item in items(study, moved)]
 
 
+def test_one_split_is_paired_with_its_own_among_several():
+    study = STUDIES["ablation"]
+    row = {"dataset": "texas", "model": "bimp", "seed": 1, "status": "done"}
+    given = {("none", 1): 60.0, ("none", 2): 80.0, ("linear", 2): 81.0}
+    rows = [{**row, "change": change, "split": split, "test": test} for (change, split), test in given.items()]
+    (table,) = (item.content for item in items(study, rows) if item.stem == "differences")
+    ((name, difference),) = table.rows
+    assert (name, difference.mean, difference.n) == ("linear", 1.0, 1)
+
+
 @pytest.mark.slow
 def test_tests_are_shown_where_there_are_any():
     study = STUDIES["homophilic"]

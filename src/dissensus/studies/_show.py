@@ -211,7 +211,11 @@ def _grid(study: Study, view: Grid, rows: Rows, title: str) -> Table | None:
 
 def _differences(study: Study, view: Differences, rows: Rows, title: str) -> Table | None:
     columns = ordered(study, view.columns, [row[view.columns] for row in rows])
-    parts = {key: per_split(part, view.value) for key, part in _groups(study, rows, (view.rows, view.columns))}
+    parts = {
+        (name, column): per_split(part, view.value, beside)
+        for (column,), beside in _groups(study, rows, (view.columns,))
+        for (name,), part in _groups(study, beside, (view.rows,))
+    }
     body: list[list[Cell]] = []
     for name in ordered(study, view.rows, [row[view.rows] for row in rows]):
         pairs = [(parts.get((name, column), {}), parts.get((view.reference, column), {})) for column in columns]
@@ -268,7 +272,7 @@ def _paired(study: Study, view: Paired, rows: Rows, title: str) -> Table | None:
     results = {
         str(name): samples
         for (name,), part in _groups(study, rows, (view.of,))
-        if (samples := per_split(part, view.value))
+        if (samples := per_split(part, view.value, rows))
     }
     reference = results.pop(view.reference, {})
     # A test needs two splits in common: a table without any test says nothing.
@@ -283,9 +287,10 @@ def _scores(study: Study, rows: Rows, value: str) -> dict[str, dict[str, float]]
     Empty where there are too few models or datasets to rank.
     """
     samples: dict[str, dict[str, dict[Any, float]]] = {}
-    for (dataset, model, split), part in _groups(study, rows, ("dataset", "model", "split")):
-        if found := per_split(part, value):
-            samples.setdefault(str(dataset), {}).setdefault(str(model), {})[split] = fmean(found.values())
+    for (dataset,), beside in _groups(study, rows, ("dataset",)):
+        for (model,), part in _groups(study, beside, ("model",)):
+            if found := per_split(part, value, beside):
+                samples.setdefault(str(dataset), {})[str(model)] = found
     models = list(dict.fromkeys(model for by_model in samples.values() for model in by_model))
     scores: dict[str, dict[str, float]] = {model: {} for model in models}
     for dataset, by_model in samples.items():
@@ -415,10 +420,13 @@ def _last(rows: Rows, column: str) -> Rows:
     return [row for row in rows if row[column] in (most, None)]
 
 
-def per_split(rows: Rows, value: str) -> dict[Any, float]:
-    """One number for each split, the mean over its seeds; where there is one split only, one for each seed."""
+def per_split(rows: Rows, value: str, beside: Rows = ()) -> dict[Any, float]:
+    """One number for each split, the mean over its seeds; where there is one split only, one for each seed.
+
+    ``beside`` are rows that the numbers are paired with: then there must be one split in them as well.
+    """
     done = [row for row in rows if row["status"] == "done" and row[value] is not None]
-    unit = "split" if len({row["split"] for row in done}) > 1 else "seed"
+    unit = "split" if len({row["split"] for row in [*done, *beside]}) > 1 else "seed"
     found: dict[Any, list[float]] = {}
     for row in done:
         found.setdefault(row[unit], []).append(float(row[value]))
