@@ -269,13 +269,17 @@ def details(study: str) -> list[dict[str, str]]:
 
 
 def numbers() -> dict[str, str]:
-    """The substitutions of the pages: ``STUDY_MODEL_DATASET`` is a number, ``tables`` all accuracies by study."""
+    """The substitutions of the pages: ``STUDY_MODEL_DATASET`` or ``STUDY_MODEL_DATASET_DEPTH`` is a number, ``tables``
+    all accuracies by study.
+    """
     values = {"tables": "\n".join(accuracy_tables())}
-    for study in STUDIES:
-        for row in details(study):
-            if row.get("model") and row.get("dataset") and not row.get("depth") and row.get("test %"):
-                key = f"{study}_{row['model']}_{row['dataset']}".replace("-", "_")
-                values[key] = f"{float(row['test %']):.1f}%"
+    for name, study in STUDIES.items():
+        if study.dimensions not in (("dataset", "model"), ("dataset", "model", "depth")):
+            continue
+        for row in details(name):
+            if row.get("test %"):
+                key = "_".join([name, row["model"], row["dataset"], *([row["depth"]] if row.get("depth") else [])])
+                values[key.replace("-", "_")] = f"{float(row['test %']):.1f}%"
     return values
 
 
