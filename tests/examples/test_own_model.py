@@ -12,8 +12,11 @@ MINE = f"{FILE}:MyNet"
 pytestmark = pytest.mark.slow
 
 
-def test_the_example_is_short():
-    assert len(FILE.read_text().splitlines()) <= 40
+def test_the_example_is_short_and_that_of_the_documentation():
+    text = FILE.read_text()
+    assert len(text.splitlines()) <= 40
+    page = FILE.parents[1] / "docs" / "guides" / "own-model.md"
+    assert text.split('"""\n\n', 1)[1].rstrip() in page.read_text()
 
 
 @pytest.mark.parametrize(

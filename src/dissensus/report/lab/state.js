@@ -30,10 +30,10 @@ function readState(hash) {
       return [decodeURIComponent(name), decodeURIComponent(rest.join("=").replaceAll("+", " "))];
     });
   } catch {
-    return { state, problems: ["The address is damaged, so everything is at its default: copy the whole of it."] };
+    return { state, problems: ["The address is damaged, so defaults are used: copy the whole of it."] };
   }
   for (const [name, text] of entries) {
-    const wrong = (cure) => problems.push(`The address says ${clipped(name)} = “${clipped(text)}”: ${cure}. It is at its default.`);
+    const wrong = (cure) => problems.push(`The address says ${clipped(name)} = “${clipped(text)}”: ${cure}. The default is used.`);
     const number = text.trim() === "" ? NaN : Number(text);
     if (Object.hasOwn(SLIDERS, name)) {
       const { min, max } = SLIDERS[name];
