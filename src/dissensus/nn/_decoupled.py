@@ -25,12 +25,7 @@ class LinearOptions(TypedDict, total=False):
     normalize_features: bool | str
 
 
-@register(
-    "sgc",
-    equation="Âᴷ X W",
-    source="Wu et al. 2019, Simplifying Graph Convolutional Networks",
-    tables="theory",
-)
+@register("sgc", equation="Âᴷ X W", source="Wu et al. 2019, Simplifying Graph Convolutional Networks", tables="theory")
 class SGC(DiscreteModel):
     r"""Simple graph convolution, `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_ (Wu
     et al., 2019).

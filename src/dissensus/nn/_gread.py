@@ -24,11 +24,7 @@ class _Options(AttentionOptions, FurtherOptions):
 
 
 @register(
-    "gread-f",
-    equation="X' = σ(a)(A - I)X + σ(b) X(1 - X)",
-    source=_SOURCE,
-    tables="theory",
-    options={"reaction": "f"},
+    "gread-f", equation="X' = σ(a)(A - I)X + σ(b) X(1 - X)", source=_SOURCE, tables="theory", options={"reaction": "f"}
 )
 @register(
     "gread-fb",

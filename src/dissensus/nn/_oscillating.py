@@ -74,10 +74,7 @@ class KuramotoGNN(AttentiveModel):
 
 
 @register(
-    "graphcon-tran",
-    equation="Y' = V, V' = AY - γY - αV",
-    source=_GRAPHCON,
-    tables="homophilic, depth, energy, runtime",
+    "graphcon-tran", equation="Y' = V, V' = AY - γY - αV", source=_GRAPHCON, tables="homophilic, depth, energy, runtime"
 )
 class GraphCONTran(AttentiveModel):
     r"""Graph-coupled oscillators with attention, `"Graph-Coupled Oscillator Networks"
@@ -119,20 +116,11 @@ class GraphCONTran(AttentiveModel):
 
     def dynamics(self, x0: Tensor, values: Tensor, context: Context) -> Field:
         return Oscillators(
-            context.graph.pattern,
-            values,
-            stiffness=self.stiffness,
-            damping=self.damping,
-            lookahead=self.lookahead,
+            context.graph.pattern, values, stiffness=self.stiffness, damping=self.damping, lookahead=self.lookahead
         )
 
 
-@register(
-    "graphcon-gcn",
-    equation="Y' = V, V' = relu(ÂYWᵀ + b) - γY - αV",
-    source=_GRAPHCON,
-    tables="heterophilic",
-)
+@register("graphcon-gcn", equation="Y' = V, V' = relu(ÂYWᵀ + b) - γY - αV", source=_GRAPHCON, tables="heterophilic")
 class GraphCONGCN(ContinuousModel):
     r"""Graph-coupled oscillators with graph convolution, `"Graph-Coupled Oscillator Networks"
     <https://arxiv.org/abs/2202.02296>`_ (Rusch et al., 2022).

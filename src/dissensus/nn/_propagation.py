@@ -61,13 +61,7 @@ class LabelPropagation(DiscreteModel):
     labels: Tensor | None
 
     def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        alpha: float = 0.9,
-        num_layers: int = 50,
+        self, in_channels: int, hidden_channels: int, out_channels: int, *, alpha: float = 0.9, num_layers: int = 50
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, num_layers=num_layers, dropout=0.0)
         check_share(alpha=alpha)

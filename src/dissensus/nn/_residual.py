@@ -106,24 +106,9 @@ class JKNet(EncodedModel):
         return self.decoder(dropout(self.jump(layers), self.dropout, self.training))
 
 
-@register(
-    "gcn-res",
-    equation="X ← relu(norm(GCN(X) + XR))",
-    source=_TUNED,
-    options={"conv": "gcn"},
-)
-@register(
-    "gat-res",
-    equation="X ← relu(norm(GAT(X) + XR))",
-    source=_TUNED,
-    options={"conv": "gat"},
-)
-@register(
-    "sage-res",
-    equation="X ← relu(norm(SAGE(X) + XR))",
-    source=_TUNED,
-    options={"conv": "sage"},
-)
+@register("gcn-res", equation="X ← relu(norm(GCN(X) + XR))", source=_TUNED, options={"conv": "gcn"})
+@register("gat-res", equation="X ← relu(norm(GAT(X) + XR))", source=_TUNED, options={"conv": "gat"})
+@register("sage-res", equation="X ← relu(norm(SAGE(X) + XR))", source=_TUNED, options={"conv": "sage"})
 class ResidualModel(EncodedModel):
     r"""Classic layers with residual connections and normalisation, the recipe of `"Classic GNNs are Strong Baselines"
     <https://arxiv.org/abs/2406.08993>`_ (Luo et al., 2024).
