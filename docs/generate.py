@@ -146,7 +146,7 @@ def command_page() -> str:
     """Every command with its options, from the parsers themselves."""
     lines = ["# Command line", "", "`dissensus COMMAND --help` prints the same.", ""]
     for name, parser in cli.command_line(declared=True)[1].items():
-        about = importlib.import_module(f"dissensus.cli.{cli.COMMANDS[name][0]}").__doc__ or ""
+        about = importlib.import_module(f"dissensus.cli.{name}").__doc__ or ""
         usage = parser.format_usage().removeprefix("usage: ").replace("\n       ", "\n").rstrip()
         lines += [f"## dissensus {name}", "", "```text", usage, "```", ""]
         for part in about.strip("\n").split("\n\n"):

@@ -274,6 +274,10 @@ def test_no_room_decides_by_the_name_of_a_model() -> None:
                 assert not named & words, f"{path}:{node.lineno}: {ast.unparse(node)}"
 
 
+def test_the_command_line_is_thin() -> None:
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "cli").glob("*.py")) < 1200
+
+
 @pytest.mark.slow
 def test_importing_dynamics_does_not_import_pyg() -> None:
     code = "import sys, dissensus.dynamics; sys.exit('torch_geometric' in sys.modules)"

@@ -40,8 +40,8 @@ def commands() -> list[tuple[str, str]]:
         inline = re.findall(r"`(dissensus \w+ [^`]+)`", BLOCK.sub("", text))
         calls = [" ".join(line.split(" > ")[0].split()) for line in [*lines, *inline] if line.startswith("dissensus ")]
         found += [(str(path.relative_to(ROOT)), call) for call in calls]
-    for name, (module, _) in cli.COMMANDS.items():
-        text = importlib.import_module(f"dissensus.cli.{module}").__doc__ or ""
+    for name in cli.COMMANDS:
+        text = importlib.import_module(f"dissensus.cli.{name}").__doc__ or ""
         examples = re.findall(r"^    (dissensus .*?)(?: > .*)?$", text, re.MULTILINE)
         found += [(f"dissensus {name} --help", call) for call in examples]
     return found

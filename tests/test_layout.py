@@ -31,7 +31,6 @@ CROSS_CUTTING = {
 TESTED_THROUGH = {
     "cli/opinions": "cli/simulate",
     "cli/reproduce": "studies/reproduce",
-    "cli/tune": "tune/search",
     "data/catalogue": "data/benchmarks",
     "dynamics/diagram": "dynamics/bifurcation",
     "measure/reading": "measure/watch",

@@ -1,4 +1,3 @@
-import argparse
 import json
 import subprocess
 import sys
@@ -7,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from dissensus import data
+from dissensus.cli import command_line
 from dissensus.cli import data as command
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser(description=command.__doc__)
-    command.configure(parser)
+    parser = command_line()[1]["data"]
     return command.run(parser.parse_args(arguments))
 
 

@@ -1,4 +1,3 @@
-import argparse
 import csv
 import json
 import sys
@@ -8,6 +7,7 @@ import pytest
 import torch
 
 from dissensus import data, measure, nn, train
+from dissensus.cli import command_line
 from dissensus.cli import measure as command
 from dissensus.errors import InputError, MissingExtraError
 
@@ -15,8 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def call(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    command.configure(parser)
+    parser = command_line()[1]["measure"]
     return command.run(parser.parse_args([str(argument) for argument in arguments]))
 
 

@@ -1,11 +1,11 @@
 """The command that shows a store."""
 
-import argparse
 import csv
 import json
 
 import pytest
 
+from dissensus.cli import command_line
 from dissensus.cli import runs as command
 from dissensus.errors import InputError
 from dissensus.runs import Store, StoreError
@@ -27,8 +27,7 @@ def path(tmp_path):
 @pytest.fixture
 def call(path, capsys):
     def run(*arguments, store=path):
-        parser = argparse.ArgumentParser()
-        command.configure(parser)
+        parser = command_line()[1]["runs"]
         assert command.run(parser.parse_args([str(store), *map(str, arguments)])) == 0
         return capsys.readouterr().out
 

@@ -1,8 +1,8 @@
-import argparse
 import json
 
 import pytest
 
+from dissensus.cli import command_line
 from dissensus.cli import theory as command
 from dissensus.errors import InputError
 from dissensus.studies import theory
@@ -11,8 +11,7 @@ from theory_verdicts import EXPECTED
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser()
-    command.configure(parser)
+    parser = command_line()[1]["theory"]
     return command.run(parser.parse_args([str(argument) for argument in arguments]))
 
 

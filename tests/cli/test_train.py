@@ -17,7 +17,7 @@ QUICK = ("--model", "gcn", "--epochs", "3", "--hidden-channels", "8")
 MAIN = """
 import sys
 from dissensus import cli
-cli.COMMANDS.setdefault("train", ("train", ""))
+cli.COMMANDS.setdefault("train", "")
 sys.exit(cli.main(sys.argv[1:]))
 """
 

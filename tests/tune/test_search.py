@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    monkeypatch.setitem(cli.COMMANDS, "tune", ("tune", ""))
+    monkeypatch.setitem(cli.COMMANDS, "tune", "")
 
     def run(*arguments):
         code = cli.main(["tune", *map(str, arguments)])

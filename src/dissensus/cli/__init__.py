@@ -1,4 +1,5 @@
-"""The command line: a thin door. A command is a module here with ``configure(parser)`` and ``run(args) -> int``.
+"""The command line: a thin door. A command is a module here with ``run(args) -> int``, and ``configure(parser)`` where
+it has flags besides ``--json``.
 
 A command's module is imported only when that command is called, and imports torch only inside ``run``, so that
 ``dissensus --help`` answers at once.
@@ -18,25 +19,24 @@ from dissensus import __version__
 from dissensus.errors import DissensusError, unknown
 from dissensus.runtime import scope
 
-# command -> (module, one line of help)
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "show in a minute when depth is needed, on an embedded graph"),
-    "train": ("train", "train a model on a dataset or on your own graph"),
-    "predict": ("predict", "classify the nodes of a graph with a saved model"),
-    "tune": ("tune", "search hyperparameters on validation data"),
-    "runs": ("runs", "list, filter, average and export stored runs"),
-    "measure": ("measure", "measure oversmoothing over depth"),
-    "simulate": ("simulate", "simulate opinions on a graph"),
-    "bifurcation": ("bifurcation", "draw bifurcation diagrams of opinions on a graph"),
-    "lab": ("lab", "write and open the laboratory: opinions on a graph, in the browser"),
-    "theory": ("theory", "check the lemmas and theorems on random graphs"),
-    "reproduce": ("reproduce", "rebuild the tables and figures of the paper"),
-    "bench": ("bench", "measure speed against plain implementations"),
-    "data": ("data", "list the datasets: sizes, homophily, licence, whether present"),
-    "models": ("models", "list the models: equation, source, tables"),
-    "completion": ("completion", "print the tab completion for a shell"),
+# command, also the name of its module -> one line of help
+COMMANDS: dict[str, str] = {
+    "demo": "show in a minute when depth is needed, on an embedded graph",
+    "train": "train a model on a dataset or on your own graph",
+    "predict": "classify the nodes of a graph with a saved model",
+    "tune": "search hyperparameters on validation data",
+    "runs": "list, filter, average and export stored runs",
+    "measure": "measure oversmoothing over depth",
+    "simulate": "simulate opinions on a graph",
+    "bifurcation": "draw bifurcation diagrams of opinions on a graph",
+    "lab": "write and open the laboratory: opinions on a graph, in the browser",
+    "theory": "check the lemmas and theorems on random graphs",
+    "reproduce": "rebuild the tables and figures of the paper",
+    "bench": "measure speed against plain implementations",
+    "data": "list the datasets: sizes, homophily, licence, whether present",
+    "models": "list the models: equation, source, tables",
+    "completion": "print the tab completion for a shell",
 }
-
 
 # How long a thread of torch's OpenMP pool spins before it sleeps; read when torch is loaded. The default is so long
 # that an epoch takes ten times as long beside other work; a smaller value slows down an idle machine.
@@ -93,10 +93,12 @@ class _Command(argparse.ArgumentParser):
 
     def declare(self) -> None:
         """Import the command's module and add its flags."""
-        name = self.prog.split()[-1]
-        module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+        module = import_module(f"{__name__}.{self.prog.split()[-1]}")
         self.description = module.__doc__
-        module.configure(self)
+        if hasattr(module, "configure"):
+            module.configure(self)
+        if not self.prog.endswith("completion"):  # which prints a script
+            self.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
         self.set_defaults(run=module.run)
 
 
@@ -113,7 +115,7 @@ def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, di
     commands = parser.add_subparsers(
         title="commands", metavar="COMMAND", prog="dissensus", parser_class=_Command, required=True
     )
-    for name, (_, text) in COMMANDS.items():
+    for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, formatter_class=_HelpFormatter)
         if declared:
             command.declare()
@@ -121,13 +123,9 @@ def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, di
     return parser, dict(commands.choices)
 
 
+@scope(environment=_ENVIRONMENT)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 failed, 2 wrong use, 130 interrupted)."""
-    with scope(environment=_ENVIRONMENT):
-        return _main(argv)
-
-
-def _main(argv: Sequence[str] | None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     parser, commands = command_line()
     if not argv:

@@ -9,17 +9,11 @@ from typing import Any
 from dissensus.errors import InputError
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """``--json``, the same for every command."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-
-
 def add_execution(parser: argparse.ArgumentParser) -> None:
     """How and where a grid of runs is executed, and ``--quiet``."""
     parser.add_argument("--retry-failed", action="store_true", help="repeat runs that failed before")
-    parser.add_argument(
-        "--executor", default="inline", help="inline (this process, one run at a time), processes, or ray (a cluster)"
-    )
+    words = "inline (this process, one run at a time), processes, or ray (a cluster)"
+    parser.add_argument("--executor", default="inline", help=words)
     parser.add_argument("--workers", type=int, metavar="N", help="parallel runs, with processes or ray")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of each run")
     parser.add_argument("--address", metavar="HOST:PORT", help="a running Ray cluster (default: start Ray here)")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dissensus.cli._common import print_json, say
 from dissensus.errors import InputError, optional, unknown
 
 if TYPE_CHECKING:
@@ -35,15 +34,10 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
     add("--normalize", action="store_true", help="divide the weights of each agent by their sum", **given)
     add("--damping", type=float, metavar="D", help="damping d (default: 1)", **given)
     add("--self-reinforcement", type=float, metavar="A", help="self-reinforcement alpha (default: 1)", **given)
-    add(
-        "--saturation",
-        metavar="NAME",
-        help="tanh (the default), softsign, arctan, sigmoid, relu, gelu, linear",
-        **given,
-    )
+    words = "tanh (the default), softsign, arctan, sigmoid, relu, gelu, linear"
+    add("--saturation", metavar="NAME", help=words, **given)
     add("--seed", type=_seed, default=1, metavar="N", help="seed of the random initial opinions")
     add("-o", "--output", metavar="PATH", help="a folder for pictures and tables; or a .png, .svg, .pdf or .csv file")
-    add("--json", action="store_true", help="print one JSON object in place of text")
 
 
 def _seed(text: str) -> int:
@@ -124,6 +118,10 @@ def finish(args: argparse.Namespace, found: Any, answer: dict[str, Any], text: s
     for path in tables:
         found.save(path)
     written = [str(path) for path in (*pictures, *tables)]
-    print(json.dumps({"graph": args.graph, **answer, "files": written}) if args.json else text)
-    print("".join(f"wrote {path}\n" for path in written if not args.json), end="", file=sys.stderr)
+    if args.json:
+        print_json({"graph": args.graph, **answer, "files": written})
+        return 0
+    print(text)
+    for path in written:
+        say(f"wrote {path}")
     return 0

@@ -1,8 +1,9 @@
 """Progress of training on standard error: a live bar on a terminal, plain lines elsewhere."""
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+
+from dissensus.cli._common import say
 
 if TYPE_CHECKING:
     from dissensus.runs import Attempt
@@ -32,9 +33,7 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -45,7 +44,7 @@ class Progress:
             text = f"loss {epoch.loss:.4f}  validation {epoch.val:5.2f}"
             self._bar.update(self._epochs, description=text, completed=epoch.number, total=total, visible=True)
         elif not self._quiet and epoch.number % max(1, total // _LINES) == 0:
-            self._line(
+            say(
                 f"split {config.data.split} seed {config.train.seed} epoch {epoch.number}/{total}: "
                 f"loss {epoch.loss:.4f} validation {epoch.val:.2f}"
             )
@@ -54,18 +53,12 @@ class Progress:
         """One run of ``total`` has ended."""
         self._finished += 1
         where = f"split {record.config['data']['split']} seed {record.config['train']['seed']}"
-        if record.result is None:
-            text = f"{where}: failed, {record.error}"
-        else:
-            found = record.result
-            text = f"{where}: test {found['test']:.2f} validation {found['val']:.2f} epoch {found['epoch']}"
-        text = f"[{self._finished}/{total}] {text} ({record.seconds:.1f} s)"
+        text = f"failed, {record.error}"
+        if (found := record.result) is not None:
+            text = f"test {found['test']:.2f} validation {found['val']:.2f} epoch {found['epoch']}"
+        text = f"[{self._finished}/{total}] {where}: {text} ({record.seconds:.1f} s)"
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
             self._bar.update(self._runs, completed=self._finished, total=total)
         elif not self._quiet:
-            self._line(text)
-
-    @staticmethod
-    def _line(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+            say(text)

@@ -2,19 +2,17 @@
 
 import argparse
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     from dissensus.studies import BENCHMARKS
 
-    parser.add_argument(
-        "benchmark", nargs="*", metavar="BENCHMARK", help=f"which ones (default: all): {', '.join(BENCHMARKS)}"
-    )
+    words = f"which ones (default: all): {', '.join(BENCHMARKS)}"
+    parser.add_argument("benchmark", nargs="*", metavar="BENCHMARK", help=words)
     parser.add_argument("--quick", action="store_true", help="tiny graphs and few epochs, to see that they run")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of torch (default: as they are)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to this file too")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

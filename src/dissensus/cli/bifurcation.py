@@ -12,13 +12,12 @@ The defaults draw the figure on nonlinear opinion dynamics of "Resolving Oversmo
 """
 
 import argparse
-import sys
 
+from dissensus.cli._common import say
 from dissensus.cli._opinions import communication, configure_graph, finish, outputs, parameters
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     configure_graph(parser, agents=25)
     for name, default, words in (
         ("input", 0.15, "input of the lower diagram, relative to initial opinions"),
@@ -32,16 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     files = outputs(args.output, ["bifurcation.png", "bifurcation.svg", "branches.csv", "panels.csv"])
     from scipy.sparse.csgraph import connected_components
 
     from dissensus import dynamics
 
     matrix = communication(args)
-    print(f"following branches, agents: {matrix.shape[0]}", file=sys.stderr)
+    say(f"following branches, agents: {matrix.shape[0]}")
     if connected_components(matrix, connection="strong")[0] > 1:
-        print("not all agents hear one another: there are more branches than those that leave first", file=sys.stderr)
+        say("not all agents hear one another: there are more branches than those that leave first")
     names = ("input", "average", "low", "high", "range", "time", "seed")
     found = dynamics.regimes(matrix, **{name: getattr(args, name) for name in names}, **parameters(args))
     return finish(args, found, {"agents": matrix.shape[0], **found.summary()}, str(found), files)

@@ -1,21 +1,22 @@
 """Print the script that completes commands and flags on the Tab key.
 
-dissensus completion bash > ~/.local/share/bash-completion/completions/dissensus
-dissensus completion zsh > "${fpath[1]}/_dissensus"
-dissensus completion fish > ~/.config/fish/completions/dissensus.fish
+    dissensus completion bash > ~/.local/share/bash-completion/completions/dissensus
+    dissensus completion zsh > "${fpath[1]}/_dissensus"
+    dissensus completion fish > ~/.config/fish/completions/dissensus.fish
+
+It works in shells that are started afterwards.
 """
 
 import argparse
 
 from dissensus.errors import optional
 
-SHELLS = ("bash", "zsh", "fish")
 # How flags name a value that is a file or a folder; a positional argument may always be one.
 _PATHS = ("DIR", "FILE", "GRAPH", "NAME|FILE", "PATH", "PATHS")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="the shell to complete in; start a new one afterwards")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,11 +10,7 @@ DISSENSUS_CACHE, or in the user's cache directory.
 import argparse
 from dataclasses import asdict
 
-from dissensus.cli._common import add_json, print_json
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
+from dissensus.cli._common import print_json
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,19 +23,12 @@ def run(args: argparse.Namespace) -> int:
         listed = [{**asdict(info), "present": info.present} for info in found]
         print_json({"datasets": listed, "data_folder": raw and str(raw), "cache_folder": str(processed)})
         return 0
-    rows = [
-        [
-            info.name,
-            f"{info.nodes:,}",
-            f"{info.edges:,}" + "*" * info.directed,
-            f"{info.features:,}",
-            f"{info.classes:,}",
-            "unknown" if info.homophily is None else f"{info.homophily:.3f}",
-            info.licence,
-            info.present,
-        ]
-        for info in found
-    ]
+    rows = []
+    for info in found:
+        sizes = [f"{size:,}" for size in (info.nodes, info.edges, info.features, info.classes)]
+        sizes[1] += "*" * info.directed
+        homophily = "unknown" if info.homophily is None else f"{info.homophily:.3f}"
+        rows.append([info.name, *sizes, homophily, info.licence, info.present])
     Table(["name", "nodes", "edges", "features", "classes", "homophily", "licence", "present"], rows).show()
     print("\n* directed edges; csbm: default sizes; arxiv-synthetic: generated, not the real papers of arXiv")
     print(f"raw files: {raw or 'DISSENSUS_DATA is not set'}\nprocessed files: {processed}")

@@ -6,13 +6,12 @@ report page is written. The graph is part of the package, so nothing is download
 
 import argparse
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="dissensus-demo.html", metavar="FILE", help="the report page")
     parser.add_argument("--epochs", type=int, default=50, help="training epochs of each model")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,14 +14,13 @@ of two runs side by side.
 import argparse
 import webbrowser
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="lab.html", metavar="FILE", help="the page")
     parser.add_argument("--store", metavar="FILE", help="show the finished runs of this store as well")
     parser.add_argument("--no-open", action="store_true", help="write the page without opening it in a browser")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,8 +31,6 @@ def run(args: argparse.Namespace) -> int:
         opened = not args.no_open and webbrowser.open(page.resolve().as_uri())
     except webbrowser.Error as error:
         say(f"no browser could be started ({error})")
-    if args.json:
-        print_json({"page": str(page), "opened": opened})
-    else:
-        print(f"The laboratory: {page}" + ("" if opened else "\nOpen it in a browser."))
+    text = f"The laboratory: {page}" + ("" if opened else "\nOpen it in a browser.")
+    print_json({"page": str(page), "opened": opened}) if args.json else print(text)
     return 0

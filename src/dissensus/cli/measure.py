@@ -14,7 +14,7 @@ import argparse
 import time
 from pathlib import Path
 
-from dissensus.cli._common import add_json, numbers, print_json, say
+from dissensus.cli._common import numbers, print_json, say
 from dissensus.errors import InputError, optional
 
 
@@ -32,7 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     words = "split whose training nodes make the loss (default: the first, or that of the saved model on its graph)"
     add("--split", type=int, metavar="N", help=words)
     add("-o", "--output", metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,13 +2,9 @@
 
 import argparse
 
-from dissensus.cli._common import add_json, print_json
+from dissensus.cli._common import print_json
 
 _SHOWN = ("name", "equation", "source", "tables", "options", "depth", "continuous")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ import csv
 import sys
 from pathlib import Path
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 from dissensus.errors import InputError
 
 
@@ -22,14 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="folder that 'train --save' wrote")
     parser.add_argument("graph", metavar="GRAPH", help="file of a graph, or name of a dataset")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV file to write; without, the table is printed")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.json and not args.output:
         raise InputError("--json prints a summary: say with -o where the table is to go")
-    if args.output and not Path(args.output).absolute().parent.is_dir():
-        raise InputError(f"{Path(args.output).absolute().parent} is no folder: make it first, or give another -o")
+    if args.output and not (folder := Path(args.output).absolute().parent).is_dir():
+        raise InputError(f"{folder} is no folder: make it first, or give another -o")
     from dissensus import train
 
     found = train.predict(args.folder, args.graph)
@@ -42,8 +41,6 @@ def run(args: argparse.Namespace) -> int:
         csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())
         return 0
     found.write(args.output)
-    if args.json:
-        print_json({"graph": args.graph, **found.as_dict(), "output": args.output})
-    else:
-        print(f"wrote {len(found.values)} {found.per}s to {args.output}")
+    answer = {"graph": args.graph, **found.as_dict(), "output": args.output}
+    print_json(answer) if args.json else print(f"wrote {len(found.values)} {found.per}s to {args.output}")
     return 0

@@ -1,8 +1,10 @@
 """List, filter, average and export the finished runs in a store; recover a damaged one.
 
-dissensus runs runs.db --where model.name=bimp
-dissensus runs runs.db --mean test --by model.name,data.name
-dissensus runs runs.db --export runs.csv
+    dissensus runs runs.db --where model.name=bimp
+    dissensus runs runs.db --mean test --by model.name,data.name
+    dissensus runs runs.db --export runs.csv
+
+A store is the file that --store of another command wrote.
 """
 
 import argparse
@@ -10,7 +12,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 from dissensus.errors import InputError
 
 
@@ -24,22 +26,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--by", metavar="PATHS", help="with --mean: one line for each value of these paths, comma-separated")
     add("--export", metavar="FILE", help="write the runs to a .csv, .parquet or .jsonl file")
     add("--recover", metavar="FILE", help="copy what is intact in a damaged store to this new store")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    answer, shown = _answer(args)
-    if args.json:
-        print_json(answer)
-    elif isinstance(shown, str):
-        print(shown)
-    else:
-        shown.show()
+    answer, text = _answer(args)
+    print_json(answer) if args.json else print(text)
     return 0
 
 
-def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], Any]:
-    """As plain values, and as a text or a table."""
+def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """As plain values and as text."""
     from dissensus import runs
 
     if args.by and not args.mean:
@@ -56,11 +52,10 @@ def _answer(args: argparse.Namespace) -> tuple[dict[str, Any], Any]:
     if args.mean:
         by = args.by.split(",") if args.by else []
         groups = runs.aggregate(records, args.mean, by)
-        return answer | {"field": args.mean, "by": by, "groups": groups}, runs.as_table(groups) if groups else ""
+        return answer | {"field": args.mean, "by": by, "groups": groups}, runs.as_table(groups)
     if not args.json:
         say(f"{len(records)} runs, {sum(record.status == 'failed' for record in records)} failed")
-    shown = runs.listing(records) if records else ""
-    return answer | {"runs": [asdict(record) for record in records]}, shown
+    return answer | {"runs": [asdict(record) for record in records]}, runs.listing(records)
 
 
 def _condition(text: str) -> tuple[str, Any]:

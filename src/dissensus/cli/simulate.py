@@ -19,7 +19,6 @@ from dissensus.errors import InputError, SolverError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
     configure_graph(parser, agents=100)
     given: Any = {"default": argparse.SUPPRESS}
     add = parser.add_argument
@@ -35,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the command."""
     files = outputs(args.output, ["opinions.png", "opinions.svg", "opinions.csv"])
     given = parameters(args, "attention", "relative_attention", "option_weight", "input")
     if args.options < 1:

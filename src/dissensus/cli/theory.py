@@ -10,20 +10,19 @@ shown are those nearest to failing. With a name, everything that the check measu
 
 import argparse
 
-from dissensus.cli._common import add_json, print_json, say
+from dissensus.cli._common import print_json, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="one check, in detail (default: all)")
     parser.add_argument("--seed", default=0, type=int, metavar="S", help="seed of the random graphs")
     parser.add_argument("--nodes", default=24, type=int, metavar="N", help="nodes of each graph, from 4 to 100")
-    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from dissensus.studies import theory
 
-    chosen = [args.name] if args.name else []
-    found = theory.examine(*chosen, nodes=args.nodes, seed=args.seed, progress=lambda name: say(f"checking {name}"))
+    options = {"nodes": args.nodes, "seed": args.seed, "progress": lambda name: say(f"checking {name}")}
+    found = theory.examine(*filter(None, [args.name]), **options)
     print_json(found.as_dict()) if args.json else found.table().show()
     return 0

@@ -15,7 +15,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dissensus.cli._common import EXECUTION, add_execution, add_json, chosen, numbers, print_json, say
+from dissensus.cli._common import EXECUTION, add_execution, chosen, numbers, print_json, say
 from dissensus.data import names
 from dissensus.errors import InputError
 from dissensus.train import Config, merge, preset_names
@@ -40,7 +40,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     words = "follow epochs elsewhere: tensorboard:DIR, wandb:PROJECT or mlflow:URI"
     add("--log", metavar="KIND:PLACE", help=words)
     add_execution(parser)
-    add_json(parser)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,13 +108,11 @@ def run(args: argparse.Namespace) -> int:
     with Progress(quiet=args.quiet) as progress:
         options = chosen(args, *EXECUTION, "store", "log")
         found = runs.repeat(config, splits=splits, seeds=seeds, **options, on_epoch=progress.epoch, on_run=progress.run)
-    answer = {**found.as_dict(), "preset": args.preset}
+    answer = {**found.as_dict(), "preset": args.preset, **({"interrupted": True} if found.interrupted else {})}
     if args.save and not found.interrupted:
         if found.best is None and not args.quiet:
             say("training the best run again, to save its parameters")
         answer["save"] = found.save(args.save)
-    if found.interrupted:
-        answer["interrupted"] = True
     for failure in answer["errors"]:
         say(f"split {failure['split']}, seed {failure['seed']} failed: {failure['error']}")
     print_json(answer) if args.json else found.table().show()

@@ -10,7 +10,7 @@ with the same --store continues where it was stopped. Without --address, Ray is 
 import argparse
 from pathlib import Path
 
-from dissensus.cli._common import add_json, chosen, names, print_json, say
+from dissensus.cli._common import chosen, names, print_json, say
 from dissensus.cli.train import add_run_arguments, planned
 from dissensus.errors import InputError
 
@@ -33,7 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--address", metavar="HOST:PORT", help="a running Ray cluster; without, Ray starts here")
     add("-o", "--output", metavar="FILE", help="preset to write (default: DATASET-MODEL.toml)")
     add("--also", metavar="MODELS", help="variants that the preset gives the same settings, a,b,c")
-    add_json(parser)
     add("--quiet", action="store_true", help="no progress")
 
 
@@ -50,10 +49,6 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"-o {output}: a preset is a file that ends in .toml")
     also = [nn.info(name).name for name in names(args.also) or []]
 
-    def report(number: int, trial: object) -> None:
-        if not args.quiet:
-            say(f"[{number}/{args.trials}] {trial}")
-
     found = tune.search(
         base,
         space,
@@ -61,11 +56,9 @@ def run(args: argparse.Namespace) -> int:
         algorithm=args.search,
         seed=args.search_seed,
         **chosen(args, "trials", "scheduler", "store", "workers", "threads", "address"),
-        on_report=report,
+        on_report=None if args.quiet else lambda number, trial: say(f"[{number}/{args.trials}] {trial}"),
     )
     found.write(output, [model, *also], layers)
-    if args.json:
-        print_json({"dataset": base.data.name, "model": base.model.name, **found.as_dict(), "output": str(output)})
-    else:
-        print(f"{found}\nwrote {output}: use it with --preset {output}")
+    answer = {"dataset": base.data.name, "model": base.model.name, **found.as_dict(), "output": str(output)}
+    print_json(answer) if args.json else print(f"{found}\nwrote {output}: use it with --preset {output}")
     return 0

@@ -141,8 +141,8 @@ def _uniform(values: list[Any]) -> list[Any]:
     return [None if value is None else json.dumps(value) for value in values]
 
 
-def listing(records: Sequence[Record]) -> Table:
-    """Runs as a table: what varies over their configurations, and their results, short enough to read."""
+def listing(records: Sequence[Record]) -> str:
+    """Runs as a table in plain text: what varies over their configurations, and their results, short enough to read."""
     rows = [flat(record) for record in records]
     varying = _varying([{name: value for name, value in row.items() if name.startswith("config.")} for row in rows])
     lines = []
@@ -161,12 +161,13 @@ def _varying(rows: Sequence[Row]) -> list[str]:
     return [name for name in names if len({json.dumps(row.get(name)) for row in rows}) > 1]
 
 
-def as_table(rows: Sequence[Row]) -> Table:
-    """Rows as a table; a column that is empty in all of them is left out."""
+def as_table(rows: Sequence[Row]) -> str:
+    """Rows as a table in plain text; a column that is empty in all of them is left out."""
     names = [
         name for name in dict.fromkeys(n for row in rows for n in row) if any(row.get(name) is not None for row in rows)
     ]
-    return Table(names, [[_short(row.get(name)) for name in names] for row in rows], digits=4)
+    table = [[_short(row.get(name)) for name in names] for row in rows]
+    return Table(names, table, digits=4).text().rstrip("\n") if table else ""
 
 
 def _short(value: Any) -> Any:
