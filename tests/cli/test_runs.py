@@ -42,6 +42,17 @@ def test_listing_shows_what_varies_and_what_came_out(call):
     assert len(lines) == 7
 
 
+def test_listing_of_several_models_stays_narrow(tmp_path, call):
+    path = tmp_path / "wide.db"
+    with Store(path) as store:
+        for name, options in (("bimp", {"alpha": 0.0, "time": 8.0}), ("gcn", {"layers": 2})):
+            for split in (1, 2):
+                config = {"data": {"name": "cora", "split": split}, "model": {"name": name, **options}}
+                made = {"model": name, "split": split, "test": 80.0 + split, "options": {"dropout": 0.5}}
+                store.put(record(config, made))
+    assert call(store=path).splitlines()[0].split() == ["key", "status", "data.split", "model.name", "test", "seconds"]
+
+
 def test_filters(call):
     found = json.loads(call("--json", "--where", "model.name=bimp", "--where", "split=2"))
     assert found["count"] == 1

@@ -105,7 +105,8 @@ class Repeats:
         return Table(
             columns=["model", "dataset", f"test {shown}", "95% interval", f"validation {shown}", "seconds a run"],
             rows=[[Path(answer["model"]).name, Path(answer["dataset"]).stem, test, reach, val, seconds]],
-            note=f"{answer['protocol']}; selected on validation over {answer['selection']}",
+            note=f"Mean ± standard deviation (runs), each at its best validation over {answer['selection']}. "
+            f"Splits: {answer['protocol']}.",
         )
 
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -142,23 +142,36 @@ def _uniform(values: list[Any]) -> list[Any]:
 
 
 def listing(records: Sequence[Record]) -> str:
-    """Runs as a table in plain text: what varies over their configurations, and their results, short enough to read."""
+    """Runs as a table in plain text: settings that vary, and the numbers that came out, few enough to read."""
     rows = [flat(record) for record in records]
-    varying = _varying([{name: value for name, value in row.items() if name.startswith("config.")} for row in rows])
+    columns = {name: [row.get(name) for row in rows] for name in _columns(rows)}
+    settings = {name: column for name, column in columns.items() if name.startswith("config.")}
+    # Lists and texts would hide the rest, as would options and what repeats a setting; --json and --export have all.
+    results = [
+        name
+        for name, column in columns.items()
+        if name.startswith("result.") and name.count(".") == 1 and column not in settings.values()
+        if all(entry is None or isinstance(entry, int | float) for entry in column)
+    ]
+    shown = [*_varying(settings), *results]
     lines = []
     for record, row in zip(records, rows, strict=True):
-        shown: dict[str, Any] = {"key": record.key[:12], "status": record.status}
-        shown |= {name.removeprefix("config."): row.get(name) for name in varying}
-        numbers = {name: value for name, value in row.items() if name.startswith("result.")}
-        # Lists and long texts would hide the rest; --json and --export have them.
-        shown |= {name.removeprefix("result."): value for name, value in numbers.items() if len(str(value)) <= 24}
-        lines.append(shown | {"seconds": record.seconds, "error": record.error})
+        line: dict[str, Any] = {"key": record.key[:12], "status": record.status}
+        line |= {name.partition(".")[2]: row.get(name) for name in shown}
+        lines.append(line | {"seconds": record.seconds, "error": record.error})
     return as_table(lines)
 
 
-def _varying(rows: Sequence[Row]) -> list[str]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in names if len({json.dumps(row.get(name)) for row in rows}) > 1]
+def _varying(settings: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The settings of more than one value, without those that follow from a name, of the model or the dataset."""
+    found = {name: list(map(repr, column)) for name, column in settings.items() if len(set(map(repr, column))) > 1}
+    named = [column for name, column in found.items() if name.endswith("name")]
+    follows = {
+        name
+        for name, column in found.items()
+        if any(len(set(zip(column, other, strict=True))) == len(set(other)) for other in named)
+    }
+    return [name for name in found if name.endswith("name") or name not in follows]
 
 
 def as_table(rows: Sequence[Row]) -> str:
