@@ -63,6 +63,7 @@ HOUSE = {
     "runtime": {
         "Cache": "graphs, rewired graphs and filled-in features are kept",
         "memoized": "datasets and weights of solver steps are kept",
+        "on_reset": "checked features are kept with the tensor that they are of",
         "exporting": "nothing is checked or kept while a model is traced",
     },
     "data": {

@@ -5,7 +5,7 @@ import threading
 import torch
 
 from dissensus import runtime
-from dissensus.graph import _build, build
+from dissensus.graph import _build, build, features
 from dissensus.runtime import Cache, memoized
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
@@ -46,6 +46,14 @@ def test_reset_forgets_graphs_and_results_of_functions() -> None:
     assert build(EDGES, 2) is not graph
     assert double(3) == 6
     assert calls == [3, 3]
+
+
+def test_reset_forgets_checked_features() -> None:
+    x = torch.eye(20)
+    sparse = features(x)
+    assert features(x) is sparse
+    runtime.reset()
+    assert features(x) is not sparse
 
 
 def test_reset_forgets_datasets() -> None:

@@ -12,7 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from dissensus.errors import InputError
 from dissensus.graph._pattern import Pattern
 from dissensus.kernels import dropout
-from dissensus.runtime import exporting
+from dissensus.runtime import exporting, on_reset
 
 HELLINGER = "hellinger"
 _NOT_FINITE = "NaN or infinite {}: clean it, e.g. with torch.nan_to_num"
@@ -24,6 +24,7 @@ _SPARSE_BELOW = 0.1
 
 # x -> (its version counter at the time, the results by how rows were normalised)
 _SEEN: Any = WeakIdKeyDictionary()
+on_reset(_SEEN.clear)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Everything that the package keeps or changes in a process, in one place, with the ways to undo it.
 
-* :func:`reset`: forget everything that is kept to save time: checked graphs, rewired graphs, filled-in features, the
-  last two datasets, and weights of solver steps. Results do not depend on it.
+* :func:`reset`: forget everything that is kept to save time: checked graphs and features, rewired graphs, filled-in
+  features, the last two datasets, and weights of solver steps. Results do not depend on it.
 * :func:`scope`: number of threads and environment variables, for as long as a ``with`` block lasts.
 * :func:`training`: settings that make training faster, for as long as a ``with`` block lasts.
 
@@ -21,6 +21,7 @@ True
 
 from dissensus.runtime._cache import Cache as Cache
 from dissensus.runtime._cache import memoized as memoized
+from dissensus.runtime._cache import on_reset as on_reset
 from dissensus.runtime._cache import reset
 from dissensus.runtime._export import exporting as exporting
 from dissensus.runtime._scope import scope

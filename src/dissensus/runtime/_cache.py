@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 Parts = tuple["Tensor | None", ...]
 
 _CACHES: list[Cache] = []
-_FUNCTIONS: list[_lru_cache_wrapper] = []
+_RESETS: list[Callable[[], None]] = []
 
 
 class Cache(Generic[Made]):
@@ -70,17 +70,22 @@ def memoized(size: int) -> Callable[[Callable[..., Made]], _lru_cache_wrapper[Ma
 
     def decorate(function: Callable[..., Made]) -> _lru_cache_wrapper[Made]:
         wrapper = lru_cache(maxsize=size)(function)
-        _FUNCTIONS.append(wrapper)
+        on_reset(wrapper.cache_clear)
         return wrapper
 
     return decorate
 
 
+def on_reset(forget: Callable[[], None]) -> None:
+    """Let :func:`reset` call ``forget``, for what is kept in another way."""
+    _RESETS.append(forget)
+
+
 def reset() -> None:
     """Forget everything that is kept to save time, and free its memory. Results stay the same."""
     Cache.clear_all()
-    for function in _FUNCTIONS:
-        function.cache_clear()
+    for forget in _RESETS:
+        forget()
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:

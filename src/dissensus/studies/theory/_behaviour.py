@@ -15,15 +15,11 @@ from dissensus.solve import AutogradField, Dopri5, Field, equilibrium, solve
 from dissensus.studies.theory import _setting
 from dissensus.studies.theory._check import Fact, rule
 from dissensus.studies.theory._laplacian import linear_flow
-from dissensus.studies.theory._setting import Setting, vec
+from dissensus.studies.theory._setting import Setting, largest, vec
 
 _EXACT = 1e-9
 _SETTLED = 1e-6
 _ALPHAS = (0.0, 0.5, 1.0, 2.0)
-
-
-def _largest(x: Tensor) -> float:
-    return float(x.abs().max())
 
 
 def _after(field: Field, x: Tensor, time: float) -> Tensor:
@@ -36,7 +32,7 @@ def _along(field: Field, x: Tensor, times: np.ndarray) -> Tensor:
 
 def _range(x: Tensor) -> float:
     """The largest difference between agents over the options."""
-    return _largest(x.amax(0) - x.amin(0))
+    return largest(x.amax(0) - x.amin(0))
 
 
 def _scalar_field(setting: Setting) -> AutogradField:
@@ -86,7 +82,7 @@ def consensus(setting: Setting) -> Iterator[Fact]:
     late = _after(setting.field(torch.zeros_like(x)), x, time)
     yield Fact("energy at the end / at the start", setting.energy(late) / setting.energy(x), high=_SETTLED)
     bound = float(_after(_scalar_field(replace(setting, excess=1.0)), x.abs().max().reshape(1), time))
-    yield Fact("|X| late / its bound", _largest(late) / bound, high=1.0 + _SETTLED)
+    yield Fact("|X| late / its bound", largest(late) / bound, high=1.0 + _SETTLED)
     yield Fact("bound x (2 d^3 t / 3)^(1/2)", bound * math.sqrt(2.0 * setting.damping**3 * time / 3.0), 0.9, 1.1)
 
 
@@ -124,10 +120,10 @@ def reduction(setting: Setting) -> Iterator[Fact]:
     def error(start: Tensor, size: float) -> float:
         full = torch.stack([w @ vec(state) for state in _along(field, start, times)])
         reduced = _along(scalar, (w @ vec(start)).reshape(1), times)[:, 0]
-        return _largest(full - reduced) / size
+        return largest(full - reduced) / size
 
     yield Fact("error from consensus", error(torch.full_like(x, 0.7), 0.7), high=_SETTLED)
-    x = x / _largest(x)
+    x = x / largest(x)
     errors = [error(size * x, size) for size in (0.2, 0.1, 0.05)]
     yield Fact("relative error, amplitude 0.05", errors[-1], high=1e-2)
     yield Fact("its order in the amplitude", math.log2(errors[-2] / errors[-1]), 1.8, 2.2)
@@ -148,7 +144,7 @@ def first_order(setting: Setting) -> Iterator[Fact]:
     identity = torch.eye(setting.agents, dtype=neutral.dtype)
     linear = torch.kron(torch.eye(o, dtype=neutral.dtype), setting.communication - identity)
     jacobian = made.jacobian(neutral, 1.0)
-    yield Fact("difference of the Jacobians", _largest(jacobian - linear), high=_EXACT)
+    yield Fact("difference of the Jacobians", largest(jacobian - linear), high=_EXACT)
     leading = float(torch.linalg.eigvals(jacobian).real.max())
     yield Fact("leading eigenvalue of the Jacobian", leading, -_EXACT, _EXACT)
 
@@ -167,12 +163,12 @@ def linear_limits(setting: Setting) -> Iterator[Fact]:
     driven = (setting.mixing @ vec(x)).view(x.T.shape).T
     plain = -setting.damping * x + setting.source
     by_small, by_large = (setting.field(attention=u)(0.0, x) - plain for u in (small, large))
-    yield Fact("small u: |f - (-d x + u M x + b)| / u", _largest(by_small - small * driven) / small, high=1e-4)
-    yield Fact("large u: |f - (-d x + sign(M x) + b)|", _largest(by_large - driven.sign()), high=1e-3)
+    yield Fact("small u: |f - (-d x + u M x + b)| / u", largest(by_small - small * driven) / small, high=1e-4)
+    yield Fact("large u: |f - (-d x + sign(M x) + b)|", largest(by_large - driven.sign()), high=1e-3)
 
     def defect(u: float) -> float:
         field = setting.field(torch.zeros_like(x), u)
-        return _largest(field(0.0, x + y) - field(0.0, x) - field(0.0, y))
+        return largest(field(0.0, x + y) - field(0.0, x) - field(0.0, y))
 
     yield Fact("small u: |f(x + y) - f(x) - f(y)| / u", defect(small) / small, high=1e-4)
     yield Fact("large u: |f(x + y) - f(x) - f(y)|", defect(large), high=1e-4, printed=True)
@@ -212,7 +208,7 @@ def unique_equilibrium(setting: Setting) -> Iterator[Fact]:
         field = setting.field(share * setting.source)
         starts = [torch.full_like(setting.start, value) for value in (-10.0, 10.0)]
         ends = [equilibrium(field, x, tol=1e-13, max_iter=20_000, method="picard", strict=False) for x in starts]
-        distance = _largest(ends[0].state - ends[1].state)
+        distance = largest(ends[0].state - ends[1].state)
         yield Fact(f"distance of the ends, input x {share:g}", distance, high=1e-8)
 
 
@@ -255,15 +251,15 @@ def drift(setting: Setting) -> Iterator[Fact]:
         return linear_flow(made.attention * made.mixing - made.damping * identity, flat, time, flat)
 
     def uneven(x: Tensor) -> float:
-        return _largest(x - x.mean()) / _largest(x)
+        return largest(x - x.mean()) / largest(x)
 
     late = 1e6 / setting.damping
     ends = {excess: [linear(excess, share * late) for share in (1.0, 2.0)] for excess in (1.0, 0.9)}
-    growth = {excess: _largest(after) / _largest(before) for excess, (before, after) in ends.items()}
+    growth = {excess: largest(after) / largest(before) for excess, (before, after) in ends.items()}
     yield Fact("linear at u*: |X(2T)| / |X(T)|", growth[1.0], 1.95, 2.05)
     yield Fact("linear at 0.9 u*: |X(2T)| / |X(T)|", growth[0.9], high=1.0 + _SETTLED)
     before, after = (uneven(end) for end in ends[1.0])
     yield Fact("linear at u*: what is not consensus, share at 2T / at T", after / before, high=0.55)
     x = equilibrium(setting.field(), setting.start, tol=1e-12, max_iter=20_000, method="picard", strict=False).state
-    yield Fact("tanh at u*: d |X| / (1 + |b|)", setting.damping * _largest(x) / (1.0 + _largest(flat)), high=1.0)
+    yield Fact("tanh at u*: d |X| / (1 + |b|)", setting.damping * largest(x) / (1.0 + largest(flat)), high=1.0)
     yield Fact("tanh at u*: what is not consensus, share", uneven(x), low=0.1)

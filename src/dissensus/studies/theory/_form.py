@@ -14,13 +14,9 @@ from dissensus.graph import Pattern
 from dissensus.solve import Field, equilibrium
 from dissensus.studies.theory import _setting
 from dissensus.studies.theory._check import Fact, rule
-from dissensus.studies.theory._setting import Setting, vec
+from dissensus.studies.theory._setting import Setting, largest, vec
 
 _EXACT = 1e-9  # equal but for rounding
-
-
-def _largest(x: Tensor) -> float:
-    return float(x.abs().max())
 
 
 def _eigenvalues(matrix: Tensor) -> Tensor:
@@ -57,7 +53,7 @@ def general_model(setting: Setting) -> Iterator[Fact]:
         ("difference with x_kj", torch.einsum("ik,jl,kj->ij", a, o, x), True),
     ):
         sums = -setting.damping * x + torch.tanh(u * (first + double)) + setting.source
-        yield Fact(label, _largest(sums - value), high=_EXACT, printed=printed)
+        yield Fact(label, largest(sums - value), high=_EXACT, printed=printed)
 
 
 @rule(
@@ -95,11 +91,11 @@ def kronecker_form(setting: Setting) -> Iterator[Fact]:
     flat = torch.tanh(u * ((alpha - 1.0) * vec(x) + _setting.effective(setting) @ vec(x)))
     yield Fact(
         "difference, vectorised form",
-        _largest(-setting.damping * vec(x) + flat + vec(setting.source) - vec(value)),
+        largest(-setting.damping * vec(x) + flat + vec(setting.source) - vec(value)),
         high=_EXACT,
     )
     terms = torch.tanh(u * (alpha * x + a @ x + x @ o.T + a @ x @ o.T))
-    yield Fact("difference, four terms", _largest(-setting.damping * x + terms + setting.source - value), high=_EXACT)
+    yield Fact("difference, four terms", largest(-setting.damping * x + terms + setting.source - value), high=_EXACT)
 
 
 @rule(
@@ -113,9 +109,9 @@ def effective_rows(setting: Setting) -> Iterator[Fact]:
     """Row sums."""
     sums = _setting.effective(setting).sum(1)
     yield Fact("largest row sum of A~", float(sums.max()), 4.0 - _EXACT, 4.0 + _EXACT)
-    yield Fact("|rows of A~ - 1|", _largest(sums - 1.0), high=_EXACT, printed=True)
+    yield Fact("|rows of A~ - 1|", largest(sums - 1.0), high=_EXACT, printed=True)
     for name, matrix in (("A_a", setting.communication), ("A_o", setting.options)):
-        yield Fact(f"|rows of {name} - 1|", _largest(matrix.sum(1) - 1.0), high=_EXACT)
+        yield Fact(f"|rows of {name} - 1|", largest(matrix.sum(1) - 1.0), high=_EXACT)
 
 
 @rule(
@@ -162,10 +158,10 @@ def crossing(setting: Setting) -> Iterator[Fact]:
         ).state
         for factor in (0.95, 1.05)
     )
-    start = _largest(setting.start + 3.0)
-    yield Fact("|X| at 0.95 u* / at the start", _largest(below) / start, high=1e-6)
-    yield Fact("|X| at 1.05 u* / at the start", _largest(above) / start, low=1e-2)
-    yield Fact("its spread over the agents / |X|", _largest(above.amax(0) - above.amin(0)) / _largest(above))
+    start = largest(setting.start + 3.0)
+    yield Fact("|X| at 0.95 u* / at the start", largest(below) / start, high=1e-6)
+    yield Fact("|X| at 1.05 u* / at the start", largest(above) / start, low=1e-2)
+    yield Fact("its spread over the agents / |X|", largest(above.amax(0) - above.amin(0)) / largest(above))
 
 
 def field_jacobian(field: Field, x: Tensor) -> Tensor:
@@ -190,8 +186,8 @@ def jacobian_rows(setting: Setting) -> Iterator[Fact]:
     by_rows = setting.jacobian(x)
     slope = (u * (setting.mixing @ vec(x))).cosh() ** -2
     by_columns = slope[None] * (u * setting.mixing) - setting.damping * torch.eye(x.numel(), dtype=x.dtype)
-    yield Fact("difference, rows scaled", _largest(by_rows - true), high=_EXACT)
-    yield Fact("difference, columns scaled", _largest(by_columns - true), high=_EXACT, printed=True)
+    yield Fact("difference, rows scaled", largest(by_rows - true), high=_EXACT)
+    yield Fact("difference, columns scaled", largest(by_columns - true), high=_EXACT, printed=True)
 
 
 def filter_form(alpha: float, x: Tensor, mixed: Tensor) -> Tensor:
@@ -210,7 +206,7 @@ def filters(setting: Setting) -> Iterator[Fact]:
     """The identity, and the gains ``alpha - 1 + lambda`` over the spectrum of A~."""
     x, matrix = vec(setting.start), _setting.effective(setting)
     mixed = matrix @ x
-    worst = max(_largest(filter_form(a, x, mixed) - ((a - 1.0) * x + mixed)) for a in (0.0, 0.5, 1.0, 2.0, 5.0))
+    worst = max(largest(filter_form(a, x, mixed) - ((a - 1.0) * x + mixed)) for a in (0.0, 0.5, 1.0, 2.0, 5.0))
     yield Fact("difference over five values of alpha", worst, high=_EXACT)
     spectrum = _eigenvalues(matrix)
     for alpha in (0.0, 1.0, 5.0):

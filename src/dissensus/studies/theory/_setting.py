@@ -120,6 +120,11 @@ def effective(setting: Setting) -> Tensor:
     return torch.kron(by_option, by_agent)
 
 
+def largest(x: Tensor) -> float:
+    """The largest absolute entry."""
+    return float(x.abs().max())
+
+
 def vec(x: Tensor) -> Tensor:
     """The columns of x under each other: [n, o] -> [n o]."""
     return x.T.reshape(-1)
