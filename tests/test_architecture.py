@@ -13,8 +13,8 @@ import dissensus
 from dissensus import dynamics
 
 ROOT = Path(dissensus.__file__).parent
-# What each room may import; `errors` and the package's version are open to all. `report` draws plain numbers, so it
-# stands left of whatever shows tables; `data` and `nn` know nothing of each other.
+# What each room may import; the modules in OPEN are open to all. `report` draws plain numbers, so it stands left of
+# whatever shows tables; `data` and `nn` know nothing of each other.
 ALLOWED = {
     "kernels": set(),
     "graph": {"kernels"},
@@ -30,7 +30,7 @@ ALLOWED = {
     "studies": {"graph", "solve", "dynamics", "nn", "measure", "data", "train", "runs", "tune", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
-OPEN = {"errors", "ray_cluster", "runtime", "__version__"}
+OPEN = {"errors", "files", "ray_cluster", "runtime", "__version__"}
 
 # How many public names a room may have: 120 in all, those of `studies.theory` among them.
 MOST_PUBLIC_NAMES = {

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_f
 from dissensus.data._dataset import MASKS, Dataset, from_fields
 from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits, mask_of
 from dissensus.errors import InputError, MissingExtraError, optional
+from dissensus.files import whole
 
 Fields = dict[str, Tensor]
 OGB_PARTS = ("train", "valid", "test")
@@ -177,15 +177,11 @@ def _read_csv(path: Path) -> np.ndarray:
 
 
 def _write_cache(fields: Fields, path: Path) -> None:
-    """Write to a temporary file and rename it, so that parallel or killed processes leave no broken file."""
     x = fields["x"]
     kept = {**fields, "x": x.to_sparse() if x.count_nonzero() < 0.2 * x.numel() else x}
-    part = path.with_suffix(f".{uuid4().hex}.part")
     # A full disk only prevents caching.
-    with suppress(OSError, RuntimeError):
-        torch.save(kept, part)
-        part.replace(path)
-    part.unlink(missing_ok=True)
+    with suppress(OSError, RuntimeError), whole(path) as draft:
+        torch.save(kept, draft)
 
 
 def _read_cache(path: Path) -> Fields | None:

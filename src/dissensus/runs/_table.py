@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from dissensus.errors import InputError, one_of, optional, unknown
+from dissensus.files import whole
 from dissensus.report import Table
 from dissensus.runs._config import ABSENT, canonical, leaves, lookup
 from dissensus.runs._store import Record
@@ -44,12 +45,8 @@ def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:
     records = list(records)
     if not goal.parent.is_dir():
         raise InputError(f"there is no folder {goal.parent}: make it first")
-    draft = goal.with_name(f".{goal.name}.{os.getpid()}")
-    try:
+    with whole(goal) as draft:
         {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, draft)
-        draft.replace(goal)
-    finally:
-        draft.unlink(missing_ok=True)
     return len(records)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError
+from dissensus.files import whole
 from dissensus.studies._study import Row, Study
 
 RUNS, META = "runs.csv", "meta.json"
@@ -234,7 +235,5 @@ def _parse(column: str, text: str | None) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.part")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    with whole(path) as draft:
+        draft.write_text(text, encoding="utf-8")

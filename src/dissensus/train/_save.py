@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from torch import Tensor
 from dissensus import __version__, data, nn
 from dissensus.data import Dataset
 from dissensus.errors import InputError
+from dissensus.files import whole
 from dissensus.train._batch import fields_of, inputs, pool
 from dissensus.train._config import Config
 from dissensus.train._run import Run
@@ -232,16 +232,12 @@ class Prediction:
             yield [name, *([self.classes[likeliest]] if self.classes else []), *numbers]
 
     def write(self, path: str | PathLike[str]) -> None:
-        """The rows as a CSV file, whole or not at all: written beside it and renamed."""
-        goal = Path(path)
-        part = goal.with_name(f"{goal.name}.{os.getpid()}.part")
+        """The rows as a CSV file, whole or not at all."""
         try:
-            with part.open("w", newline="", encoding="utf-8") as file:
+            with whole(Path(path)) as draft, draft.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(self.rows())
-            part.replace(goal)
         except OSError as error:
-            part.unlink(missing_ok=True)
-            raise InputError(f"{goal} cannot be written ({error.strerror}): give another file") from error
+            raise InputError(f"{path} cannot be written ({error.strerror}): give another file") from error
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError, one_of
+from dissensus.files import whole
 from dissensus.train._config import SECTIONS, check_sections, located
 
 ROOT = Path(__file__).resolve().parents[1] / "presets"
@@ -95,10 +96,9 @@ def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[
     kept = [{**entry, "models": [name for name in entry["models"] if name not in models]} for entry in entries]
     new = {"models": list(models), "note": note, **layer}
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
     tables = [{key: value for key, value in entry.items() if value} for entry in (*kept, new) if entry["models"]]
-    part.write_text(tomli_w.dumps({"settings": tables}), encoding="utf-8")
-    part.replace(path)
+    with whole(path) as draft:
+        draft.write_text(tomli_w.dumps({"settings": tables}), encoding="utf-8")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
@@ -36,7 +36,7 @@ class Findings:
         return _overview(self.checks, f"{self.graphs} random graphs of {self.nodes} nodes, seed {self.seed}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values; infinities and NaN are None."""
+        """Plain values."""
         return {
             "seed": self.seed,
             "nodes": self.nodes,
@@ -69,30 +69,8 @@ def examine(
 
 
 def _plain(check: Check) -> dict[str, Any]:
-    """JSON knows no infinity and no NaN: such values are null, and so is a missing end of a range."""
-
-    def number(value: float) -> float | None:
-        return float(value) if isfinite(value) else None
-
-    return {
-        "name": check.name,
-        "where": check.where,
-        "statement": check.statement,
-        "verdict": check.verdict,
-        "note": check.note,
-        "evidence": {label: number(value) for label, value in check.evidence.items()},
-        "facts": [
-            {
-                "label": fact.label,
-                "value": number(fact.value),
-                "low": number(fact.low),
-                "high": number(fact.high),
-                "printed": fact.printed,
-                "ok": bool(fact.ok),
-            }
-            for fact in check.facts
-        ],
-    }
+    facts = [{**asdict(fact), "ok": bool(fact.ok)} for fact in check.facts]
+    return {**asdict(check), "verdict": check.verdict, "evidence": check.evidence, "facts": facts}
 
 
 def _overview(checks: Sequence[Check], caption: str) -> Table:
