@@ -19,7 +19,7 @@ def check_data(data: Data) -> Data:
     """Return ``data`` if it has features and edges."""
     for name in ("x", "edge_index"):
         if getattr(data, name, None) is None:
-            raise InputError(f"data.{name} is missing: give a torch_geometric Data with node features and edges")
+            raise InputError(f"data.{name} is missing: give a PyG Data with x and edge_index, as dataset.split(1) is")
     return data
 
 
