@@ -38,7 +38,7 @@ def graph(name: str, *, quick: bool, real: bool = True) -> tuple[Data, str]:
         generator = torch.Generator().manual_seed(0)
         made.x = (made.x > made.x.quantile(0.99, dim=1, keepdim=True)).float()
         made.x[torch.arange(nodes), torch.randint(features, (nodes,), generator=generator)] = 1.0
-    return made, f"generated, {'a fraction of' if quick else 'of'} {name}'s size"
+    return made, f"generated, {'a fraction of' if quick else 'as large as'} {name.capitalize()}"
 
 
 def create(dataset: str, name: str, graph: Data, **changes: Any) -> tuple[nn.ContinuousModel, Any]:
