@@ -87,6 +87,7 @@ HOUSE = {
     },
     "runs": {
         "Attempt": "what progress is called with",
+        "RunConfig": "the type of what studies make runs of",
         "key": "studies and searches look for runs that are stored",
         "as_table": "the command line prints runs",
         "flat": "the laboratory shows runs",
@@ -111,6 +112,9 @@ SAME_MEANING = {
     "execute": "make the runs that are asked for",
     "lab": "write the page of the laboratory",
 }
+
+# Type aliases that several files define alike.
+SAME_TYPE = {"Array", "Cell", "Row"}
 
 
 def imports() -> list[tuple[str, str, str]]:
@@ -227,13 +231,23 @@ def test_no_name_has_two_meanings() -> None:
             rooms.setdefault(name, set()).add(room)
     shared = {name for name, where in rooms.items() if len(where) > 1}
     assert shared == SAME_MEANING.keys()
-    # Classes, the private ones too, except helpers of one file.
-    classes: dict[str, str] = {}
+    # Classes and type aliases, those of private modules too, except helpers of one file.
+    types: dict[str, str] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                assert node.name not in classes, f"{node.name} is a class of {classes[node.name]} and of {path}"
-                classes[node.name] = str(path)
+        for name in type_names(path) - SAME_TYPE:
+            assert name not in types, f"{name} is a type of {types[name]} and of {path}"
+            types[name] = str(path)
+
+
+def type_names(path: Path) -> set[str]:
+    """The classes and type aliases of a module that do not begin with an underscore."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.add(node.targets[0].id)
+    return {name for name in found if name[0].isupper() and not name.isupper()}
 
 
 def test_the_contract_has_no_cycle() -> None:

@@ -11,6 +11,7 @@ its configuration, so a grid can be started again at any time and makes only wha
     runs.aggregate(summary.records, "test", by=["model.name"])
 """
 
+from dissensus.runs._config import RunConfig as RunConfig
 from dissensus.runs._config import grid
 from dissensus.runs._config import key as key
 from dissensus.runs._execute import Summary as Summary

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 # None stands for edge weights that were not given.
-Parts = tuple["Tensor | None", ...]
+Tensors = tuple["Tensor | None", ...]
 
 _CACHES: list[Cache] = []
 _RESETS: list[Callable[[], None]] = []
@@ -28,11 +28,11 @@ class Cache(Generic[Made]):
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.kept: list[tuple[Hashable, Parts, Made]] = []  # the most recently used one at the end
+        self.kept: list[tuple[Hashable, Tensors, Made]] = []  # the most recently used one at the end
         self._lock = Lock()
         _CACHES.append(self)
 
-    def get(self, key: Hashable, parts: Parts) -> Made | None:
+    def get(self, key: Hashable, parts: Tensors) -> Made | None:
         """What was made from these tensors, or None."""
         if exporting():
             return None
@@ -43,7 +43,7 @@ class Cache(Generic[Made]):
                     return made
         return None
 
-    def put(self, key: Hashable, parts: Parts, made: Made) -> Made:
+    def put(self, key: Hashable, parts: Tensors, made: Made) -> Made:
         """Keep what was made from these tensors, instead of the least recently used result; returns it."""
         if exporting():
             return made

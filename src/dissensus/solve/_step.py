@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dissensus.kernels import linear_combination
 from dissensus.solve._field import Field, Pullback, Semilinear
-from dissensus.solve._tableau import Row, Tableau, Weights
+from dissensus.solve._tableau import Combination, Tableau, Weights
 
 
 class Evaluation(NamedTuple):
@@ -102,7 +102,7 @@ def take_step(
     return Step(new, tuple(p for p in pullbacks if p is not None) if keep else (), terms, stages)
 
 
-def combine(row: Row, terms: Sequence[Tensor], stages: Tensor, out: Tensor) -> Tensor:
+def combine(row: Combination, terms: Sequence[Tensor], stages: Tensor, out: Tensor) -> Tensor:
     """``s x + d B + sum_j w_j g_j``, from the ``terms`` and ``stages`` of a :class:`Step`, written to ``out``."""
     without_drive = len(terms) == 2
     weights = (row.state, *row.values) if without_drive else (row.drive, row.state, *row.values)

@@ -72,7 +72,7 @@ DOPRI5 = Tableau(
 
 
 @dataclass(frozen=True)
-class Row:
+class Combination:
     """The weights of the linear combination ``state x + drive B + sum_j values_j g_j``."""
 
     state: float
@@ -93,8 +93,8 @@ class Weights:
         error: the weights of the error estimate; all zero if the method has none.
     """
 
-    stages: tuple[Row, ...]
-    error: Row
+    stages: tuple[Combination, ...]
+    error: Combination
 
     @staticmethod
     @memoized(256)
@@ -107,9 +107,11 @@ class Weights:
         inverse = np.linalg.inv(np.eye(count + 1) + h * decay * lower) if decay else np.eye(count + 1)
         state, values = inverse.sum(1), h * gain * (inverse @ lower)
         drive = h * (inverse @ lower).sum(1)
-        rows = tuple(Row(float(state[i]), float(drive[i]), tuple(values[i, :i].tolist())) for i in range(count + 1))
+        rows = tuple(
+            Combination(float(state[i]), float(drive[i]), tuple(values[i, :i].tolist())) for i in range(count + 1)
+        )
         e = h * np.array(tableau.e or [0.0] * (count + 1))
         error = gain * e - decay * (e @ values)
         return Weights(
-            rows, Row(float(-decay * (e @ state)), float(e.sum() - decay * (e @ drive)), tuple(error.tolist()))
+            rows, Combination(float(-decay * (e @ state)), float(e.sum() - decay * (e @ drive)), tuple(error.tolist()))
         )

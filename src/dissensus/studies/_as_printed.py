@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dissensus.errors import InputError
-from dissensus.runs import Record, key
+from dissensus.runs import Record, RunConfig, key
 from dissensus.studies._accuracy import accuracy_views, both_cornells
 from dissensus.studies._printed import Printed, printed
-from dissensus.studies._study import Config, Request, Row, StudyRuns, Training, settings_key
+from dissensus.studies._study import Request, Row, StudyRuns, Training, settings_key
 from dissensus.studies._views import Details, Differences, Grid, Lines, Paired, View
 from dissensus.train import read_preset, resolve
 
@@ -125,7 +125,7 @@ class Changes(AsPrinted):
         ratio = config["model"].get("attention_ratio", 1.0) if change == UNCHANGED or "u*" in change else None
         return [{**row, "change": change, "ratio": ratio} for row in super().rows(record)]
 
-    def _change(self, config: Config) -> str:
+    def _change(self, config: RunConfig) -> str:
         """The first change whose settings these are."""
         point = {"dataset": config["data"]["name"], "model": config["model"]["name"]}
         for change in self.axes["change"]:

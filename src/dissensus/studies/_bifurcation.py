@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dissensus.runs import Record, key
-from dissensus.studies._study import Config, Request, Row, Study, StudyRuns
+from dissensus.runs import Record, RunConfig, key
+from dissensus.studies._study import Request, Row, Study, StudyRuns
 from dissensus.studies._views import Lines, Pitchfork
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _BRANCH = ("diagram", "curve", "piece", "attention", "z", "unstable")
 _COURSE = ("panel", "curve", "piece", "attention", "z", "time", "opinion")
 
 
-def run_bifurcation(config: Config) -> dict[str, Any]:
+def run_bifurcation(config: RunConfig) -> dict[str, Any]:
     """Equilibria over the attention, and opinions on a lattice: :func:`dissensus.dynamics.regimes` with its defaults.
 
     Args:

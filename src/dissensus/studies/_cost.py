@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from dissensus.runs import RunConfig
 from dissensus.studies._depth import at_depth
 from dissensus.studies._runtime import Measured, run_memory
-from dissensus.studies._study import Config, Row
+from dissensus.studies._study import Row
 from dissensus.studies._views import Details, Grid, Lines
 
 
-def run_cost(config: Config) -> dict[str, Any]:
+def run_cost(config: RunConfig) -> dict[str, Any]:
     """Train one run whose time counts, and add the peak memory of one epoch (see :func:`run_memory`)."""
     from dissensus.train import execute
 

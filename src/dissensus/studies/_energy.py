@@ -5,9 +5,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from dissensus.errors import InputError
-from dissensus.runs import Record, key
+from dissensus.runs import Record, RunConfig, key
 from dissensus.studies._printed import printed
-from dissensus.studies._study import Config, Request, Row, Study, StudyRuns
+from dissensus.studies._study import Request, Row, Study, StudyRuns
 from dissensus.studies._views import Lines, Means
 from dissensus.train import ModelConfig
 
@@ -31,7 +31,7 @@ _FLOOR = 1e-40  # far below what double precision leaves of equal states, about 
 _COMMON = {"nodes": 10, "channels": 2, "edge_share": 0.4, "layers": 1000}
 
 
-def run_energy(config: Config) -> dict[str, Any]:
+def run_energy(config: RunConfig) -> dict[str, Any]:
     """Measure the states of one untrained model along its layers, in double precision.
 
     The graph, its features from U[0, 1] and the model's weights come from the seed, so that all models see the same.
@@ -80,7 +80,7 @@ def _measured(layers: list[int], states: Any, edge_index: "Tensor") -> dict[str,
     return {"layers": layers, **{name: [entry[name] for entry in found] for name in _MEASURES}}
 
 
-def _states_of_module(config: Config, info: "ModelInfo", x: "Tensor", edge_index: "Tensor") -> "tuple[Tensor, ...]":
+def _states_of_module(config: RunConfig, info: "ModelInfo", x: "Tensor", edge_index: "Tensor") -> "tuple[Tensor, ...]":
     """The states after each of ``config["layers"]`` layers of a module with its own random weights, without dropout."""
     import torch
     from torch_geometric.data import Data
@@ -120,7 +120,7 @@ def _keep_alive(model: Any) -> None:
                 parameter.zero_()
 
 
-def _graph(config: Config) -> "tuple[Tensor, Tensor]":
+def _graph(config: RunConfig) -> "tuple[Tensor, Tensor]":
     """Features [nodes, channels] and edges, both ways, of a connected random graph; redrawn until it is connected."""
     import torch
     from torch_geometric.utils import dense_to_sparse
@@ -156,7 +156,7 @@ class Energy(Study):
         common = {**_COMMON, "layers": 100} if request.quick else _COMMON
         seeds = request.seeds or ((1,) if request.quick else tuple(range(1, 11)))
         # A discrete model a second time, with its random weights.
-        kinds: list[Config] = [_pinned(model) for model in models if model not in RANDOM]
+        kinds: list[RunConfig] = [_pinned(model) for model in models if model not in RANDOM]
         kinds += [{"model": model, "weights": "random"} for model in models if model in DISCRETE and not request.quick]
         return StudyRuns([{**common, **kind, "seed": seed} for kind in kinds for seed in seeds])
 
@@ -178,7 +178,7 @@ class Energy(Study):
         return self.models if column == "model" else ()
 
 
-def _pinned(model: str) -> Config:
+def _pinned(model: str) -> RunConfig:
     """The name of a model. One from a file also has the file's hash, so that it is run again when the file changes."""
     found = ModelConfig(model).pinned()
     return {"model": found.name} | ({} if found.fingerprint is None else {"fingerprint": found.fingerprint})

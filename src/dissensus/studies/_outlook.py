@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from dissensus.report import Table
-from dissensus.runs import Record, key
-from dissensus.studies._study import Config, Row, Study, StudyRuns
+from dissensus.runs import Record, RunConfig, key
+from dissensus.studies._study import Row, Study, StudyRuns
 
 
 @dataclass
@@ -108,7 +108,7 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def _row(study: Study, config: Config) -> Row:
+def _row(study: Study, config: RunConfig) -> Row:
     nothing = Record(
         key="", target="", status="failed", config=config, result=None, error=None, traceback=None,
         seconds=0.0, started="", finished="", provenance={},

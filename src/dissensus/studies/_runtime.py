@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from dissensus.runs import Record
+from dissensus.runs import Record, RunConfig
 from dissensus.studies._printed import printed
-from dissensus.studies._study import Config, Request, Row, StudyRuns, Training
+from dissensus.studies._study import Request, Row, StudyRuns, Training
 from dissensus.studies._views import Details, Grid
 
 _MODELS, _DATASETS = (printed("runtime").values(name) for name in ("model", "dataset"))
 _EPOCHS = {"cora": 100, "citeseer": 250}
 
 
-def run_timed(config: Config) -> dict[str, Any]:
+def run_timed(config: RunConfig) -> dict[str, Any]:
     """Train one run whose time counts; apart from others that happen to have the same settings."""
     from dissensus.train import execute
 
     return execute(config["timed"])
 
 
-def run_memory(config: Config) -> dict[str, Any]:
+def run_memory(config: RunConfig) -> dict[str, Any]:
     """Train one epoch, and again while torch counts what its tensors take.
 
     Returns:
@@ -56,11 +56,11 @@ class Measured(Training):
         chosen = {"splits": request.splits or (101,), "seeds": request.seeds or seeds}
         return super().plan(Request(**{**vars(request), **chosen}))
 
-    def wrap(self, config: Config) -> Config:
+    def wrap(self, config: RunConfig) -> RunConfig:
         return {self.column: config}
 
-    def unwrap(self, config: Config) -> Config:
-        inner: Config = config[self.column]
+    def unwrap(self, config: RunConfig) -> RunConfig:
+        inner: RunConfig = config[self.column]
         return inner
 
     def rows(self, record: Record) -> list[Row]:

@@ -25,7 +25,7 @@ _HEADINGS = {"test": "test %", "seconds": "seconds"}
 
 
 @dataclass(frozen=True)
-class Item:
+class Shown:
     """A table or chart of a study, the stem of its files, and the view it comes from."""
 
     stem: str
@@ -33,7 +33,7 @@ class Item:
     view: View
 
 
-def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
+def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Shown]:
     """Every table and chart of a study that has something to show; ``noted`` puts the study's notes below tables."""
     found, rows = [], _with_short_names(rows)
     for view in study.views:
@@ -42,7 +42,7 @@ def items(study: Study, rows: Rows, *, noted: bool = True) -> list[Item]:
             if noted and isinstance(content, Table) and not isinstance(view, Paired):
                 content = replace(content, note=" ".join(filter(None, [content.note, *notes(study, part)])))
             if content is not None:
-                found.append(Item(f"{view.name}-{_slug(facet)}" if facet else view.name, content, view))
+                found.append(Shown(f"{view.name}-{_slug(facet)}" if facet else view.name, content, view))
     return found
 
 

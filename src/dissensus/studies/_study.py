@@ -8,12 +8,11 @@ from typing import Any
 
 from dissensus import data
 from dissensus.errors import InputError, one_of
-from dissensus.runs import Record, grid, key
+from dissensus.runs import Record, RunConfig, grid, key
 from dissensus.studies._printed import Printed, printed
 from dissensus.studies._views import View
 from dissensus.train import TARGET, preset_names, read_preset, resolve
 
-Config = dict[str, Any]
 Row = dict[str, Any]
 
 # Splits 1-20 are set aside for tuning, so what is reported by default comes from others.
@@ -60,7 +59,7 @@ class Request:
 class StudyRuns:
     """The runs of a study: configurations, and the preset of each setting (by the hash in its rows)."""
 
-    configs: list[Config]
+    configs: list[RunConfig]
     presets: dict[str, str] = field(default_factory=dict)
 
 
@@ -106,7 +105,7 @@ class Study(ABC):
     def rows(self, record: Record) -> list[Row]:
         """A finished run as rows of plain values; a failed one has its error and no numbers."""
 
-    def validate(self, configs: Sequence[Config]) -> None:  # noqa: B027 (most need none)
+    def validate(self, configs: Sequence[RunConfig]) -> None:  # noqa: B027 (most need none)
         """Refuse runs that cannot work, before any starts."""
 
     def order(self, column: str) -> tuple[str, ...]:
@@ -183,11 +182,11 @@ class Training(Study):
             plan.configs.extend(configs)
         return plan
 
-    def wrap(self, config: Config) -> Config:
+    def wrap(self, config: RunConfig) -> RunConfig:
         """A training as the target takes it."""
         return config
 
-    def unwrap(self, config: Config) -> Config:
+    def unwrap(self, config: RunConfig) -> RunConfig:
         """The training in a configuration of the target."""
         return config
 
@@ -215,7 +214,7 @@ class Training(Study):
             }
         ]
 
-    def validate(self, configs: Sequence[Config]) -> None:
+    def validate(self, configs: Sequence[RunConfig]) -> None:
         from dissensus import train
 
         trainings = [self.unwrap(config) for config in configs]
@@ -260,7 +259,7 @@ def protocol(dataset: str, request: Request) -> tuple[Sequence[int], Sequence[in
     return request.splits or splits, request.seeds or seeds
 
 
-def settings_key(config: Config) -> str:
+def settings_key(config: RunConfig) -> str:
     """A short hash of a training's configuration without its split and seed."""
     data = {name: value for name, value in config["data"].items() if name != "split"}
     train = {name: value for name, value in config["train"].items() if name != "seed"}
@@ -278,7 +277,7 @@ def settings(preset: str, dataset: str, model: str) -> tuple[str, dict[str, Any]
     return preset, {f"{section}.{name}": value for section, part in layer.items() for name, value in part.items()}
 
 
-def _setting(config: Config, path: str) -> Any:
+def _setting(config: RunConfig, path: str) -> Any:
     section, name = path.split(".")
     return config[section].get(name)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dissensus.errors import InputError, one_of
 from dissensus.train._config import SECTIONS, Config, check_sections
-from dissensus.train.presets import DEFAULT, Layer, read_preset, read_toml
+from dissensus.train.presets import DEFAULT, Settings, read_preset, read_toml
 
 _BARE = re.compile(r"[A-Za-z_][\w.+/-]*")
 
@@ -47,7 +47,7 @@ def merge(
     file: str | PathLike[str] | None = None,
     flags: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
-) -> Layer:
+) -> Settings:
     """What preset, file and flags say together, without the defaults: section -> key -> value; see :func:`resolve`."""
     own = parse_settings(settings)
     for path in own.keys() & (flags or {}).keys():
@@ -61,16 +61,16 @@ def merge(
     model = model or name or from_file.get("model", {}).get("name", "bimp")
     from_flags["model"]["name"] = model
     from_flags.setdefault("data", {})["name"] = dataset
-    merged: Layer = {section: {} for section in SECTIONS}
+    merged: Settings = {section: {} for section in SECTIONS}
     for layer in (read_preset(preset, dataset, model), from_file, from_flags):
         for section, values in layer.items():
             merged[section].update(values)
     return merged
 
 
-def nested(flags: Mapping[str, Any]) -> Layer:
+def nested(flags: Mapping[str, Any]) -> Settings:
     """Dotted paths as sections; ``{"model.heads": 8}`` -> ``{"model": {"heads": 8}}``."""
-    layer: Layer = {}
+    layer: Settings = {}
     for path, value in flags.items():
         section, dot, key = path.partition(".")
         if not dot or not key or "." in key:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1] / "presets"
 SPACES = ROOT / "spaces"
 DEFAULT, NONE = "default", "none"
 
-Layer = dict[str, dict[str, Any]]
+Settings = dict[str, dict[str, Any]]
 
 
 def preset_names() -> list[str]:
@@ -33,7 +33,7 @@ def preset_names() -> list[str]:
     return [DEFAULT, NONE, *sorted(folder.name for folder in ROOT.iterdir() if folder.is_dir() and folder != SPACES)]
 
 
-def read_preset(preset: str, dataset: str, model: str) -> Layer:
+def read_preset(preset: str, dataset: str, model: str) -> Settings:
     """The settings of a preset, by section.
 
     Args:
