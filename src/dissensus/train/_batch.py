@@ -164,7 +164,9 @@ def check_graph(data: Data) -> None:
     """Raise an error for graphs without targets and for invalid masks."""
     for name in ("x", "edge_index", "y"):
         if not isinstance(getattr(data, name, None), Tensor):
-            raise InputError(f"data.{name} is missing: give a PyG Data with x, edge_index, y and masks, as dataset.split(1) is")
+            raise InputError(
+                f"data.{name} is missing: give a PyG Data with x, edge_index, y and masks, as dataset.split(1) is"
+            )
     if data.y.dim() > 2 or (data.y.dim() == 2 and data.y.size(1) != 1):
         raise InputError(f"data.y has shape {list(data.y.shape)}: give one target per node [n] or per graph [graphs]")
     graphs = int(data.batch.max()) + 1 if getattr(data, "batch", None) is not None else None
