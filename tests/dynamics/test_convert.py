@@ -66,7 +66,7 @@ def test_rows_are_normalised_by_absolute_sums_without_touching_the_input() -> No
     [
         ("karate", "networkx graph"),
         ([[0, 1], [1]], "square"),
-        ([["a", "b"], ["c", "d"]], "not numbers"),
+        ([["a", "b"], ["c", "d"]], "not real numbers"),
         (nx.Graph([(0, 1, {"weight": "strong"})]), "not a number"),
         (np.zeros((2, 3)), "square"),
         (np.array([[0.0, np.nan], [1.0, 0.0]]), "NaN"),

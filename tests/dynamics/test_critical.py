@@ -125,6 +125,8 @@ def test_diagonals_count_unless_they_are_left_out() -> None:
         ({"damping": 0.0}, "damping.*positive"),
         ({"damping": -1.0}, "positive"),
         ({"damping": float("nan")}, "positive"),
+        ({"damping": [1.0, 2.0]}, "one value per agent"),
+        ({"damping": torch.tensor(1.0, requires_grad=True)}, "give a number"),
         ({"damping": float("inf")}, "positive"),
         ({"self_reinforcement": -0.1}, "negative"),
         ({"self_reinforcement": float("nan")}, "negative"),

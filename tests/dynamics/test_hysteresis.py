@@ -42,7 +42,14 @@ def test_bad_sweeps_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         dynamics.hysteresis(GRID, **wrong)
     with pytest.raises(InputError, match="s_max"):
-        dynamics.hysteresis(nx.path_graph(3), input=np.array([1.0, 0.0, -1.0]))
+        dynamics.hysteresis(nx.path_graph(3), input=np.zeros(3))
+
+
+def test_the_sweep_reaches_an_input_as_strong_as_saturated_opinions() -> None:
+    # However little of the input the critical direction sees: here nothing.
+    for pattern, strongest in (([1.0, 1.0, 1.0], 1.0), ([2.0, 0.0, -2.0], 0.75)):
+        found = dynamics.hysteresis(nx.cycle_graph(3), input=np.array(pattern), steps=3)
+        assert found.strength.tolist() == pytest.approx([-strongest, 0.0, strongest])
 
 
 @pytest.mark.slow

@@ -271,6 +271,20 @@ def test_batched_options_are_graphs_one_by_one() -> None:
         torch.testing.assert_close(together[rows], -part + torch.tanh(0.3 * (y + a_a @ y)))
 
 
+def test_runs_side_by_side_are_runs_one_by_one() -> None:
+    pattern = make_pattern()
+    values, options, x = normal(pattern.entries), normal(K, K, seed=1), normal(N, 2, K, seed=2)
+    grads = []
+    for states in ([x.reshape(N, -1)], [x[:, 0].contiguous(), x[:, 1].contiguous()]):
+        learned = [values.clone().requires_grad_(), options.clone().requires_grad_()]
+        field = Opinion(pattern, *learned, 0.0, damping=1.0, attention=0.3)
+        found = [solve(field, state, 1.0, Euler(0.25)).state for state in states]
+        torch.stack([state.view(N, -1, K) for state in found]).square().sum().backward()
+        grads.append((torch.cat(found, 1).detach(), *(p.grad for p in learned)))
+    for together, apart in zip(*grads, strict=True):
+        torch.testing.assert_close(together, apart)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_an_euler_step_never_expands_in_the_sup_norm(alpha: float, share: float) -> None:

@@ -77,6 +77,7 @@ def test_tables(found: Any, tmp_path: Path) -> None:
         ({"time": 1.0}, "time must be above 1"),
         ({"average": 0.0}, "average above 0"),
         ({"input": 0.0}, "give another"),
+        ({"atention": 0.1}, "did you mean 'attention'"),
         ({"input": [1.0, np.nan, 0.0]}, "not finite"),
     ],
 )

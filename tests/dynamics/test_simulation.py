@@ -85,6 +85,47 @@ def test_chains_at_the_critical_attention_fade_more_slowly_than_any_simulation_s
     assert (found.verdict, found.neutral) == ("consensus", True)
 
 
+RING = -2.0 * nx.to_numpy_array(nx.DiGraph([(0, 1), (1, 2), (2, 0)]))  # oscillates above u* = 1/2
+
+
+def test_the_verdict_is_that_of_the_limit() -> None:
+    # Below u* the oscillation dies out, however little of that the last state shows.
+    found = dynamics.simulate(RING, np.array([0.3, 0.1, -0.2]), attention=0.45, time=20.0)
+    assert str(found.summary()) == "fading to neutral consensus"
+    assert found.limit.abs().max() < 1e-3 < found.final.abs().max()
+    # Above it, opinions on the way from nearly nothing have no verdict yet but that of where they go.
+    graph = nx.path_graph(4)
+    u = 2.0 * dynamics.critical_attention(graph)
+    short, long = (dynamics.simulate(graph, np.full(4, 1e-3), attention=u, time=end) for end in (2.0, 100.0))
+    assert (str(short.summary()), short.summary().settled) == ("on the way to dissensus", False)
+    assert (str(long.summary()), long.summary().settled) == ("dissensus", True)
+    assert np.allclose(short.limit, long.final, atol=1e-4)
+
+
+def test_a_chain_on_its_way_to_consensus() -> None:
+    found = dynamics.simulate(nx.path_graph(20), np.arange(20.0), model="consensus", time=1.0)
+    assert (found.summary().verdict, found.summary().settled) == ("consensus", False)
+    assert np.allclose(found.limit, 9.5, atol=0.05)
+
+
+def test_with_noise_nothing_fades() -> None:
+    found = dynamics.simulate(nx.path_graph(4), noise=0.3, time=20.0)
+    assert found.system is not None
+    assert found.system.fades()
+    assert not found.summary().neutral
+    assert found.limit.equal(found.final)
+
+
+@pytest.mark.slow
+def test_no_run_that_passes_a_saddle_is_taken_for_a_cycle() -> None:
+    graph = nx.watts_strogatz_graph(30, 4, 0.2, seed=0)
+    u = 1.5 * dynamics.critical_attention(graph)
+    starts = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 30, 1))
+    one_way = dynamics.as_matrix(graph) + np.triu(np.full((30, 30), 1e-9), 1)  # without a Lyapunov function
+    for end in (3.0, 10.0):
+        assert "oscillating" not in dynamics.simulate(one_way, starts, attention=u, times=[0.0, end]).outcomes()
+
+
 @pytest.mark.slow
 def test_what_need_not_fade_is_judged_by_its_last_state() -> None:
     path, signed = nx.path_graph(5), np.random.default_rng(0).standard_normal((6, 6))

@@ -147,9 +147,12 @@ def to_scipy(matrix: Any, name: str) -> scipy.sparse.csr_array:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise InputError(f"the {name} matrix has shape {tuple(matrix.shape)}: it must be square and not empty")
     try:
-        csr = scipy.sparse.csr_array(matrix).astype(np.float64)
+        csr = scipy.sparse.csr_array(matrix)
+        csr = csr if np.iscomplexobj(csr) else csr.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"the {name} matrix has entries that are not numbers: convert them") from None
+        csr = None
+    if csr is None or np.iscomplexobj(csr):
+        raise InputError(f"the {name} matrix has entries that are not real numbers: convert them")
     if not np.isfinite(csr.data).all():
         raise InputError(f"the {name} matrix has NaN or infinite entries: remove them")
     return csr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ from dissensus.errors import InputError
 
 
 def check_parameters(damping: float, self_reinforcement: float) -> None:
-    """Refuse d <= 0 and alpha < 0, and what is not finite."""
+    """Refuse d <= 0 and alpha < 0, and what is not a finite number."""
+    given: dict[str, Any] = {"damping": damping, "self_reinforcement": self_reinforcement}
+    for name, value in given.items():
+        if not isinstance(value, Real):
+            raise InputError(f"{name} is {value!r}: give a number (System(...).attention takes one value per agent)")
     if not 0 < damping < math.inf:
         raise InputError(f"damping is {damping}: it must be positive (d > 0), or opinions grow without bound")
     if not 0 <= self_reinforcement < math.inf:

@@ -78,7 +78,8 @@ def hysteresis(
     Args:
         graph: see :func:`bifurcation`; its ``input`` is the pattern b, one for every agent where none is given.
         u: the attention; None is 1.5 times the critical one.
-        s_max: largest strength; None is that at which the weighted average of the input is 1.
+        s_max: largest strength; None is that at which the input is as strong as saturated opinions (on an average
+            weighted as z is), which with d = 1 and an input of one for everyone is 1.
         steps: number of strengths in a sweep.
         step: see :func:`bifurcation`.
         **parameters: see :class:`System`.
@@ -89,11 +90,14 @@ def hysteresis(
     parameters = parameters if isinstance(graph, System) else {"attention": 1.0, "input": 1.0, **parameters}
     made = system(graph, **parameters)
     flow, critical = checked(made)
-    average = abs(float((critical.weights * flow.input).sum()))
-    if average <= 1e-9 and s_max is None:
-        raise InputError("the weighted average of the input is zero: give s_max, or another input")
     u = 1.5 * critical.attention if u is None else float(u)
-    s_max = 1.0 / average if s_max is None else float(s_max)
+    if s_max is None:
+        heard, most = (
+            float(np.abs(critical.weights * v).sum()) for v in (flow.input, flow.damping * flow.saturated(u))
+        )
+        if heard <= 1e-9 * most:
+            raise InputError("the input is zero where it counts: give s_max, or another input")
+        s_max = most / heard
     if not (u > 0 and s_max > 0 and steps >= 2):
         raise InputError(f"u = {u}, s_max = {s_max}, steps = {steps}: u and s_max must be positive, steps at least 2")
     strength = np.linspace(-s_max, s_max, steps)

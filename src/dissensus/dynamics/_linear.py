@@ -19,11 +19,13 @@ STEPWISE = ("degroot", "friedkin-johnsen")
 class Linear:
     """One matrix of a linear model."""
 
+    batch = None  # no parameters of single runs
+
     def __init__(self, graph: AnyGraph, model: str, options: Any = None, normalize: bool = False) -> None:
         matrix = as_matrix(graph)
         if options is not None and not isinstance(options, int):
             raise InputError(f"the {model} model has no option graph: give the number of options, or leave it out")
-        self.shape = matrix.shape[0], options or 1
+        self.shape = self.inner = matrix.shape[0], options or 1
         self.pattern, self.values = weighted_pattern(graph, matrix, normalize)
         self.total = self.pattern.row_sums(self.values.abs()).unsqueeze(1)
         # An agent that listens to nobody keeps its opinion.

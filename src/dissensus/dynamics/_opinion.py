@@ -31,8 +31,9 @@ class Opinion(Field):
     Args:
         pattern: where the communication matrix :math:`A_a` has entries, n x n.
         values: its entries, [entries]; any sign.
-        options: the option matrix :math:`A_o`: [o, o]; or one a graph for a batch, [graphs, o, o]; or a number a for
-            :math:`a I` (0, uncorrelated options; 1, the sharp limit).
+        options: the option matrix :math:`A_o`: [o, o], for states [n, o] or several side by side, [n, runs o]; or one a
+            graph for a batch, [graphs, o, o]; or a number a for :math:`a I` (0, uncorrelated options; 1, the sharp
+            limit).
         source: the input B, [n, o], or a number.
         damping: d, a number, or a tensor that broadcasts to [n, o].
         attention: u, a number, or a tensor that broadcasts to [n, o].
@@ -86,16 +87,16 @@ class Opinion(Field):
 
     @property
     def semilinear(self) -> Semilinear:
-        """Damping and input apart, where the damping is one number and the input a tensor."""
-        source = self._given[2]
-        if isinstance(self.damping, Tensor) or not isinstance(self.source, Tensor) or not isinstance(source, Tensor):
+        """Damping and input apart, where the damping is one number and the input a tensor or zero."""
+        drive = self.source if isinstance(self.source, Tensor) else None
+        if isinstance(self.damping, Tensor) or (drive is None and self.source != 0.0):
             return super().semilinear
         return Semilinear(
             self.saturated,
             self.saturated_vjp,
             gain=self.saturation.outer,
             decay=self.damping,
-            drive=self.source,
+            drive=drive,
             index=self._place.get("source"),
             # A pullback holds input, mixed input and value of a stage.
             pullback_states=3.5,
@@ -120,7 +121,8 @@ class Opinion(Field):
 
     def saturated(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The saturation's kernel K of its argument: all of the field but its affine terms."""
-        z = self._argument(x, self.mixing.apply(x))
+        # The product of float32 makes a new tensor anyway.
+        z = self._argument(x, self.mixing.apply(x), out if x.dtype == torch.float64 else None)
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
         return self._kernel(z, z if out is None else out)
@@ -156,10 +158,10 @@ class Opinion(Field):
 
         return k, pullback
 
-    def _argument(self, x: Tensor, y: Tensor) -> Tensor:
+    def _argument(self, x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
         """What K is of, but for the attention of single agents, from the state x and the mixed state y."""
         # y = X (A_o + I)',  z = y + A_a y + (alpha - 1) X, both with the folded factor
-        z = self.pattern.product(self.communication, y, add=None if self.has_diagonal else y)
+        z = self.pattern.product(self.communication, y, add=None if self.has_diagonal else y, out=out)
         self._add_own(z, x)
         return z
 
@@ -232,6 +234,7 @@ class _Mixing:
     def add_gradient(self, x: Tensor, q: Tensor, total: Tensor) -> None:
         # d/dA_o of <q, X (A_o + I)'> is q' X
         if not self.sizes:
+            q, x = (state.reshape(-1, len(total)) for state in (q, x))
             total.addmm_(q.t(), x, alpha=self.factor)
             return
         for i, (qs, xs) in enumerate(zip(q.split(self.sizes), x.split(self.sizes), strict=True)):
@@ -240,7 +243,8 @@ class _Mixing:
 
 def _by_graph(x: Tensor, matrix: Tensor, sizes: tuple[int, ...], out: Tensor | None = None) -> Tensor:
     if not sizes:
-        return dense_product(x, matrix, out)
+        states = None if out is None else out.view(-1, len(matrix))
+        return dense_product(x.reshape(-1, len(matrix)), matrix, states).view_as(x)
     out = torch.empty_like(x) if out is None else out
     for i, (part, target) in enumerate(zip(x.split(sizes), out.split(sizes), strict=True)):
         dense_product(part, matrix[i], target)

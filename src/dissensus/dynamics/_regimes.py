@@ -16,7 +16,7 @@ from dissensus.dynamics._diagram import Bifurcation
 from dissensus.dynamics._files import Columns, write_csv
 from dissensus.dynamics._simulate import simulate
 from dissensus.dynamics._simulation import Simulation
-from dissensus.dynamics._system import System
+from dissensus.dynamics._system import system
 from dissensus.errors import InputError
 from dissensus.report import Panel, draw_opinions
 
@@ -107,10 +107,10 @@ class Regimes:
             return write_csv(path, tables)
         parts: list[Columns] = []
         for name, found in self.diagrams.items():
-            for system, part in (("full", found), ("reduced", found.reduced)):
+            for whole, part in (("full", found), ("reduced", found.reduced)):
                 if part is not None:
                     columns = {c: v for c, v in part.columns().items() if part is found or c[0] != "x"}
-                    parts.append({"diagram": name, "system": system, **dict.fromkeys(found.columns(), ""), **columns})
+                    parts.append({"diagram": name, "system": whole, **dict.fromkeys(found.columns(), ""), **columns})
         return write_csv(path, parts)
 
 
@@ -147,7 +147,7 @@ def regimes(
         raise InputError(
             f"time is {time:g} and average {average:g}: time must be above 1, average above 0, both finite"
         )
-    critical = System(graph, **parameters).flow().critical()
+    critical = system(graph, **parameters).flow().critical()
     if x0 is None:
         start = np.random.default_rng(seed).uniform(-1.0, 1.0, critical.weights.shape)
         missing, total = average - (critical.weights * start).sum(), critical.weights.sum()

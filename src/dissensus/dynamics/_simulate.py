@@ -15,11 +15,14 @@ from dissensus.dynamics._convert import AnyGraph, is_one_graph
 from dissensus.dynamics._linear import MODELS, STEPWISE, Linear, OpinionModel
 from dissensus.dynamics._simulation import Simulation
 from dissensus.dynamics._system import Feedback, Parameters, System, as_state, check_names, system
-from dissensus.errors import InputError, one_of
+from dissensus.errors import InputError, SolverError, one_of
 from dissensus.solve import Field, Pullback, solve, solver_named
 
 # Without ``times``, at most this many numbers are kept of an ensemble.
 _KEPT = 2**25
+# Opinions that change by more than this share in the time 1/damping are followed on: for 25/damping, then twice as
+# long, and so on, at most so many times.
+_MOVING, _ROUNDS = 1e-4, 8
 
 
 def simulate(
@@ -77,18 +80,17 @@ def simulate(
         raise InputError("susceptibility belongs to the friedkin-johnsen model: give both, or neither")
     if noise and model in STEPWISE:
         raise InputError(f"the {model} model goes in steps, without noise: leave noise out")
-    x = None if x0 is None else as_state(x0, np.shape(x0)[-2:] if np.ndim(x0) > 1 else (len(x0), 1))
-    if x is not None and x.shape[-1] > 1 and parameters.get("options") is None and not isinstance(graph, System):
-        parameters["options"] = x.shape[-1]
+    if not (math.isfinite(noise) and noise >= 0):
+        raise InputError(f"the noise is {noise}: it must be finite and not negative")
+    if np.ndim(x0) > 1 and np.shape(x0)[-1] > 1 and parameters.get("options") is None and not isinstance(graph, System):
+        parameters["options"] = np.shape(x0)[-1]
     influence = _Influence(graph, model, parameters)
     first = influence.at(0.0)
-    if x is None:
-        runs = getattr(first, "batch", None)
-        x = _random((*((runs,) if runs else ()), *first.shape), seed)
-    x = as_state(x, first.shape)
-    ensemble = x.dim() == 3 or getattr(first, "batch", None) is not None
-    x = x if x.dim() == 3 else x.expand(getattr(first, "batch", None) or 1, -1, -1)
-    if getattr(first, "batch", None) not in (None, len(x)):
+    runs = first.batch
+    x = as_state(_random((*((runs,) if runs else ()), *first.shape), seed) if x0 is None else x0, first.shape)
+    ensemble = x.dim() == 3 or runs is not None
+    x = x if x.dim() == 3 else x.expand(runs or 1, -1, -1)
+    if runs not in (None, len(x)):
         raise InputError(f"x0 has {len(x)} runs and the parameters another number of them: give as many")
     grid = _times(times, time, model, _KEPT // x.numel())
     feedback = first.attention if isinstance(first, System) and isinstance(first.attention, Feedback) else None
@@ -105,9 +107,8 @@ def simulate(
         states, attention = states[..., : -len(x)], states[..., -len(x) :].transpose(1, 2)
     states = first.unpack(states)
 
-    def rates(final: Tensor) -> Tensor:
-        """The rates of change long after the last state."""
-        return _late_rates(influence, final, x, attention, susceptibility)
+    def follow(last: Tensor, scale: Tensor) -> Tensor:
+        return _limit(influence, last, scale, x, float(grid[-1]), attention, susceptibility)
 
     constant = influence.constant and not noise
     return Simulation(
@@ -116,7 +117,7 @@ def simulate(
         model,
         attention if attention is None or ensemble else attention[:, 0],
         first if influence.constant and isinstance(first, System) else None,
-        _rates=rates if constant else None,
+        _follow=follow if constant else None,
     )
 
 
@@ -130,7 +131,10 @@ def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, mod
             steps = torch.arange(math.floor(time) + 1, dtype=torch.float64)
             return steps[:: math.ceil(len(steps) / max(2, most))] if len(steps) > most else steps
         return torch.linspace(0.0, time, min(201, max(2, most)), dtype=torch.float64)
-    grid = torch.as_tensor(times, dtype=torch.float64)
+    try:
+        grid = torch.as_tensor(times, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"times is {times!r}: give an ascending list of numbers from 0 on") from None
     if grid.dim() != 1 or len(grid) == 0 or not bool((grid >= 0).all() and (grid.diff() >= 0).all()):
         raise InputError("times must be an ascending list of numbers from 0 on, not empty")
     if not bool(torch.isfinite(grid).all()):
@@ -218,10 +222,12 @@ class _How:
     seed: int = 0
 
 
-def _advance(field: Field, x: Tensor, end: float, times: Sequence[float], how: _How) -> tuple[Tensor, Tensor]:
+def _advance(
+    field: Field, x: Tensor, end: float, times: Sequence[float], how: _How, watch: Any = None
+) -> tuple[Tensor, Tensor]:
     """States at ``times`` and at the end, from x at time 0; the only place that integrates."""
     solver = solver_named(how.method, how.step_size, how.rtol, how.atol)
-    done = solve(field, x, end, solver, save_at=times)
+    done = solve(field, x, end, solver, save_at=times, callback=watch)
     return done.saved, done.state
 
 
@@ -249,7 +255,7 @@ def _wander(influence: _Influence, x: Tensor, batch: int, times: Tensor, how: _H
     """Euler-Maruyama: ``x(t + h) = x + h f(t, x) + noise sqrt(h) N(0, 1)``."""
     generator = torch.Generator().manual_seed(how.seed)
     agents = influence.at(0.0)
-    opinions = batch * (agents.inner[1] if isinstance(agents, System) else agents.shape[1])
+    opinions = batch * agents.inner[1]
     field, t, saved = agents.field(batch), 0.0, []
     for stop in times.tolist():
         count = math.ceil((stop - t) / how.step_size - 1e-9)
@@ -266,35 +272,81 @@ def _wander(influence: _Influence, x: Tensor, batch: int, times: Tensor, how: _H
 
 
 @torch.no_grad()
-def _late_rates(
-    influence: _Influence, final: Tensor, start: Tensor, attention: Tensor | None, susceptibility: Any
+def _limit(
+    influence: _Influence,
+    x: Tensor,
+    scale: Tensor,
+    start: Tensor,
+    end: float,
+    attention: Tensor | None,
+    susceptibility: Any,
 ) -> Tensor:
-    """How fast opinions change long after a last state, [batch, n, o], relative to the damping; or per step."""
-    agents, rest = influence.at(0.0), torch.zeros_like(final)
-    if isinstance(agents, Linear):
-        if influence.model not in STEPWISE:  # continuous consensus always converges
-            return rest
-        last = _iterate(influence, agents.pack(start), torch.tensor([2000.0, 2001.0]), susceptibility)
-        return agents.unpack(last[1] - last[0])
-    if agents.settles() or callable(agents.attention) or callable(agents.input):
-        return rest
-    rates = _rates(agents, final, attention)
-    damping = float(torch.as_tensor(agents.damping).min())
-    still = rates.abs().amax((1, 2)) > 0.01 * damping * final.abs().max()
-    still &= torch.isfinite(rates).all(2).all(1)
-    if agents.batch is not None or attention is not None:
-        still[:] = still.any()
-    if still.any():
-        rates[still] = _rates(agents, final[still], attention, 300.0 / damping)
-    return rates / damping
+    """Where opinions tend to from the states x at the end, [batch, n, o]; NaN in runs that keep changing.
+
+    Args:
+        scale: the largest opinion of each run, [batch].
+        start: initial opinions, [batch, n, o].
+    """
+    agents = influence.at(0.0)
+    if influence.model in STEPWISE:
+        late = torch.tensor([end + 2000.0, end + 2001.0])
+        before, after = agents.unpack(_iterate(influence, agents.pack(start), late, susceptibility))
+        moving = (after - before).abs().amax((1, 2)) > 0.01 * scale
+        return after.masked_fill(moving[:, None, None], math.nan)
+    if isinstance(agents, System):
+        if agents.fades():
+            return torch.zeros_like(x)
+        if callable(agents.attention) or callable(agents.input):
+            return x
+        rate = float(torch.as_tensor(agents.damping).min())
+    else:
+        rate = max(float(agents.total.mean()), 1e-300)
+    own = None if attention is None else attention[-1].T  # dynamics of its own, [n, batch]
+    separable = own is None and agents.batch is None
+    settles = isinstance(agents, Linear) or agents.settles()
+    limit, runs, span = x.clone(), torch.arange(len(x)), 25.0 / rate
+    packed = agents.pack(x) if own is None else torch.cat([agents.pack(x), own], 1)
+    before = _speed(agents, rate * scale, packed)
+    going = before.isfinite() & (before > _MOVING)
+    for _ in range(_ROUNDS):
+        if not going.any():
+            break
+        if separable and not going.all():
+            runs, before = runs[going], before[going]
+            packed = agents.pack(limit[runs])
+        try:
+            packed, peaks = _span(agents, rate * scale[runs], packed, span)
+        except SolverError:  # opinions without bounds
+            limit[runs] = math.nan
+            break
+        # A cycle keeps its speed, at which it would long have left the range of opinions on a straight way; what fades,
+        # or leaves a saddle, does not.
+        fastest = peaks.amax(0)
+        returns = (fastest * rate * span > 4.0) & (not settles)
+        steady = returns & ((peaks / before - 1.0).abs().amax(0) < 0.1)
+        slower = fastest < 0.5 * before
+        before, span = fastest, 2.0 * span
+        limit[runs] = agents.unpack(packed[:, : len(runs) * agents.inner[1]])
+        limit[runs[steady]] = math.nan
+        going = ~steady & (fastest > _MOVING)
+    else:
+        limit[runs[going & returns & ~slower]] = math.nan
+    return limit
 
 
-def _rates(agents: System, x: Tensor, attention: Tensor | None, time: float = 0.0) -> Tensor:
-    """The rates of change ``time`` after a state [batch, n, o]."""
-    packed, width = agents.pack(x), len(x) * agents.inner[1]
-    if attention is not None:
-        packed = torch.cat([packed, attention[-1].T], 1)
-    field = agents.field(len(x))
-    if time:
-        packed = _advance(field, packed, time, (), _How(rtol=1e-4, atol=1e-6))[1]
-    return agents.unpack(field(0.0, packed)[:, :width])
+def _speed(agents: System | Linear, scale: Tensor, packed: Tensor) -> Tensor:
+    """The largest rate of change of each run, relative to its scale, [runs]."""
+    rates = agents.field(len(scale))(0.0, packed)[:, : len(scale) * agents.inner[1]]
+    return agents.unpack(rates).abs().amax((1, 2)) / scale.clamp_min(1e-300)
+
+
+def _span(agents: System | Linear, scale: Tensor, packed: Tensor, span: float) -> tuple[Tensor, Tensor]:
+    """The state after a span of time, and the largest speeds in its third and its last quarter, [2, runs]."""
+    peaks = torch.zeros(2, len(scale), dtype=packed.dtype)
+
+    def watch(t: float, state: Tensor) -> None:
+        if t > 0.5 * span:
+            peak = peaks[int(t > 0.75 * span)]
+            torch.maximum(peak, _speed(agents, scale, state), out=peak)
+
+    return _advance(agents.field(len(scale)), packed, span, (), _How(), watch)[1], peaks

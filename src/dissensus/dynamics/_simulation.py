@@ -26,11 +26,11 @@ class SimulationSummary:
     """What the agents came to.
 
     Attributes:
-        verdict: ``consensus``, all agents agree on every option, or tend to zero; ``polarised``, on some option the
-            agents form two camps of opposite sign; ``oscillating``, opinions keep changing however long they are
-            followed; ``dissensus`` otherwise.
-        neutral: every opinion is near zero, or tends to zero however slowly (:meth:`System.fades`); a consensus.
-        settled: the last state shows the verdict; False where opinions still fade or move.
+        verdict: of the state that opinions tend to (:attr:`Simulation.limit`). ``consensus``, all agents agree on every
+            option; ``polarised``, on some option the agents form two camps of opposite sign; ``oscillating``, opinions
+            keep changing however long they are followed; ``dissensus`` otherwise.
+        neutral: every opinion tends to zero; a consensus.
+        settled: the last state is already there.
         mean: over the agents in the last state, [o].
         variance: over the agents in the last state, [o].
         spread: largest minus smallest opinion of the last state, [o].
@@ -45,8 +45,10 @@ class SimulationSummary:
 
     def __str__(self) -> str:
         """In words, such as ``neutral consensus``, or ``fading to neutral consensus`` where it is not reached yet."""
-        fading = "fading to " if self.neutral and not self.settled else ""
-        return f"{fading}{'neutral ' * self.neutral}{self.verdict}"
+        way = (
+            "" if self.settled or self.verdict == "oscillating" else "fading to " if self.neutral else "on the way to "
+        )
+        return f"{way}{'neutral ' * self.neutral}{self.verdict}"
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Simulation:
     model: str
     attention: Tensor | None = field(default=None, repr=False)
     system: System | None = field(default=None, repr=False)
-    _fades: bool | None = field(default=None, repr=False, compare=False)
-    _rates: Callable[[Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
-    _moving: Tensor | None = field(default=None, repr=False, compare=False)
+    # From last states and the size of each run, [batch, n, o] and [batch], to the limits of the states.
+    _follow: Callable[[Tensor, Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
+    _limits: Tensor | None = field(default=None, repr=False, compare=False)
 
     @property
     def final(self) -> Tensor:
@@ -91,28 +93,29 @@ class Simulation:
             raise InputError("this is a single run: only an ensemble, of x0 [batch, n, o], has several")
         attention = None if self.attention is None else self.attention[:, index]
         system = None if self.system is None or self.system.batch is not None else self.system
-        found: dict[str, Any] = {"attention": attention, "system": system, "_fades": self.fades, "_rates": None}
-        return replace(self, states=self.states[:, index], _moving=self.moving()[index : index + 1], **found)
-
-    def moving(self) -> Tensor:
-        """For each run, whether opinions keep changing however long the last state is followed, [batch]."""
-        if self._moving is None:
-            states = self._runs()
-            scale = states.abs().amax((0, 2, 3)).clamp_min(1e-300)
-            rates = self._rates(states[-1]) if self._rates is not None else torch.zeros_like(states[-1])
-            object.__setattr__(self, "_moving", rates.abs().amax((1, 2)) > 0.01 * scale)
-        assert self._moving is not None
-        return self._moving
+        limits = self._limit()[index : index + 1]
+        return replace(self, states=self.states[:, index], attention=attention, system=system, _limits=limits)
 
     @property
-    def fades(self) -> bool:
-        """Whether all opinions are known to tend to zero, see :meth:`System.fades`."""
-        if self._fades is None:
-            object.__setattr__(self, "_fades", self.system is not None and self.system.fades())
-        return bool(self._fades)
+    def limit(self) -> Tensor:
+        """Where opinions tend to after the last state, [n, o] or [batch, n, o]; NaN in runs that keep changing.
+
+        Zero where they are known to fade (:meth:`System.fades`). Else last states that still move are followed on, up
+        to a time of 6400/damping. With noise, and under influence that changes in time, it is the last state.
+        """
+        return self._limit().reshape(self.final.shape)
+
+    def _limit(self) -> Tensor:
+        """[batch, n, o], also of a single run."""
+        if self._limits is None:
+            states = self._runs()
+            found = states[-1] if self._follow is None else self._follow(states[-1], states.abs().amax((0, 2, 3)))
+            object.__setattr__(self, "_limits", found)
+        assert self._limits is not None
+        return self._limits
 
     def summary(self, tol: float = 0.01) -> SimulationSummary:
-        """What the last state of a single run shows, and where it is on its way to.
+        """What a single run came to, or is on its way to.
 
         Args:
             tol: differences up to this count as none, relative to the largest opinion that was ever held.
@@ -135,17 +138,17 @@ class Simulation:
 
     def _verdicts(self, tol: float) -> tuple[list[Verdict], Tensor, Tensor]:
         """Verdict, neutral and settled of every run."""
-        states = self._runs()
-        x, scale = states[-1], tol * states.abs().amax((0, 2, 3)).unsqueeze(1)
+        states, limit = self._runs(), self._limit()
+        moving = limit.isnan().any(2).any(1)
+        x, scale = torch.where(moving[:, None, None], states[-1], limit), tol * states.abs().amax((0, 2, 3))[:, None]
         spread = x.amax(1) - x.amin(1)
-        rests = x.abs().amax((1, 2)) <= scale[:, 0]
-        neutral = rests | self.fades
-        moving = self.moving() & ~neutral if not neutral.all() else torch.zeros_like(neutral)
+        neutral = ~moving & (x.abs().amax((1, 2)) <= scale[:, 0])
+        settled = ~moving & ((states[-1] - x).abs().amax((1, 2)) <= scale[:, 0])
         polarised = (_polarised(x) & (spread > scale)).any(1)
         agreed = (spread <= scale).all(1)
         names: list[Verdict] = ["dissensus", "polarised", "consensus", "oscillating"]
-        codes = torch.where(agreed, 2, polarised.long()).masked_fill(moving, 3).masked_fill(neutral, 2)
-        return [names[code] for code in codes.tolist()], neutral, (rests | ~neutral) & ~moving
+        codes = torch.where(agreed, 2, polarised.long()).masked_fill(moving, 3)
+        return [names[code] for code in codes.tolist()], neutral, settled
 
     def _runs(self) -> Tensor:
         """[steps, batch, n, o], also of a single run."""
@@ -203,10 +206,10 @@ class Simulation:
         """Write times, states and verdict to an ``.npz`` file, for :meth:`load`; or :meth:`columns` to a ``.csv``."""
         if Path(path).suffix == ".csv":
             return write_csv(path, [self.columns()])
-        arrays = {"times": self.times, "states": self.states, "moving": self.moving()}
+        arrays = {"times": self.times, "states": self.states, "limits": self._limit()}
         if self.attention is not None:
             arrays["attention"] = self.attention
-        about = {"model": self.model, "fades": self.fades}
+        about = {"model": self.model}
         return save_arrays(path, "simulation", about, {name: value.detach().numpy() for name, value in arrays.items()})
 
     @classmethod
@@ -215,9 +218,7 @@ class Simulation:
         about, arrays = load_arrays(path, "simulation")
         found = {name: torch.from_numpy(values) for name, values in arrays.items()}
         attention = found.get("attention")
-        return cls(
-            found["times"], found["states"], about["model"], attention, _moving=found["moving"], _fades=about["fades"]
-        )
+        return cls(found["times"], found["states"], about["model"], attention, _limits=found["limits"])
 
     def plot(self, path: str | Path | Sequence[Path] | None = None, *, graph: AnyGraph = None, shape: str = "") -> Any:
         """Opinions over time, and the agents on their graph where it is known; a matplotlib figure.

@@ -127,6 +127,8 @@ class System:
         effective: bool = False,
     ) -> None:
         one_of("form", form, FORMS)
+        if not (isinstance(saturation, str) or callable(saturation)):
+            raise InputError(f"saturation is {saturation!r}: give a name, such as 'tanh', or a function of tensors")
         self.saturation, self.form = saturation, form
         self._saturate = saturation_named(saturation) if isinstance(saturation, str) else saturation
         matrix = as_matrix(graph, self_loops=self_loops)
@@ -236,7 +238,7 @@ class System:
         n, o = self.inner
         damping, alpha = (self._spread(v, batch) for v in (self.damping, self.self_reinforcement))
         plain = isinstance(self.saturation, str) and self.form == "argument"
-        if plain and not self.changing and (self.options is None or batch == 1):
+        if plain and not self.changing:
             attention, source = (self._spread(v, batch) for v in (self.attention, self.input))
             return Opinion(
                 self.pattern,

@@ -50,12 +50,13 @@ def sparse_product(
         total = torch.embedding_bag(x, col, rowptr, False, 0, False, values, True)[0]
     else:
         # In place with beta = 0, because `torch.mm` would first create a matrix of zeros and copy it.
-        total = x.new_empty(rows, x.shape[1]).addmm_(csr_matrix(rowptr, col, values, (rows, x.shape[0])), x, beta=0.0)
+        total = x.new_empty(rows, x.shape[1]) if out is None or out is add else out
+        total.addmm_(csr_matrix(rowptr, col, values, (rows, x.shape[0])), x, beta=0.0)
     if add is not None:
         total.add_(add)
     if scale != 1.0:
         total.mul_(scale)
-    return total if out is None else out.copy_(total)
+    return total if out is None or out is total else out.copy_(total)
 
 
 def sampled_product(
