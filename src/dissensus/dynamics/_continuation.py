@@ -112,10 +112,16 @@ class Continuation:
             if special and special[-1].kind == "end":
                 return nodes, ""
             nodes.append(new)
-            if outside:
+            if outside or self._closed(start, new, h):
                 return nodes, ""
             h = min(self.step, h * (1.4 if effort <= 3 else 0.7))
         return nodes, f"{_MOST_POINTS} points reached only {self.along} {last.p:g}"
+
+    def _closed(self, start: Node, new: Node, h: float) -> bool:
+        """Whether the branch has come back to where it started."""
+        way = new.x - start.x, new.p - start.p
+        behind = self._dot(way, start.tangent) <= 0.0
+        return behind and self._dot(way, way) <= h**2 and self._dot(start.tangent, new.tangent) > _TURN
 
     def at(self, x: Array, p: float, *, forward: bool = True, basis: Array | None = None) -> Node | None:
         """The equilibrium near x at the parameter p, its tangent towards larger (smaller) parameters; None if lost."""
@@ -288,5 +294,7 @@ class Continuation:
             left = np.linalg.qr(left)[0]
         if not turned:
             return replace(node, kind="branch", kernel=right)
-        outside = np.linalg.norm(left.T @ by_p.ravel()) > _IN_RANGE * np.linalg.norm(by_p)
+        # At the neutral state, where the derivative vanishes, branches end, too.
+        reach = max(float(np.linalg.norm(by_p)), np.sqrt(size * self.x_scale / self.p_scale) * rate)
+        outside = np.linalg.norm(left.T @ by_p.ravel()) > _IN_RANGE * reach
         return replace(node, kind="fold" if outside else "end", kernel=right)

@@ -168,9 +168,11 @@ class Explorer:
         """The directions in the kernel of branches that were followed already and start or end here."""
         found = []
         assert node.kernel is not None
+        # An end is as exact in x as the square root of what it is in p.
+        near, size = 1e-5 * self.critical.attention, 1e-3 * self.flow.scale(self.critical.attention)
         for _, nodes in self.found:
             for end, neighbour in ((nodes[0], nodes[1]), (nodes[-1], nodes[-2])):
-                if abs(end.p - node.p) <= 1e-5 * self.critical.attention and np.abs(end.x - node.x).max() <= 1e-4:
+                if abs(end.p - node.p) <= near and np.abs(end.x - node.x).max() <= size:
                     found.append(_unit(node.kernel.T @ (neighbour.x - node.x).ravel()))
         return found
 
