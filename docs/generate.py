@@ -61,7 +61,7 @@ def public_names() -> Iterator[str]:
 
 def reference_page() -> str:
     """The page that lists the rooms."""
-    rows = [f"| [`dissensus.{room}`]({room}.md) | {_prose(_first_line(_room(room)))} |" for room in ROOMS]
+    rows = [f"| [`dissensus.{room}`]({room}.md) | {_markdown(_first_line(_room(room)))} |" for room in ROOMS]
     tree = "\n".join(["```{toctree}", ":hidden:", *ROOMS, "```"])
     return "\n".join(
         [
@@ -129,6 +129,12 @@ def _first_line(thing: Any) -> str:
     paragraph = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     paragraph = re.sub(r'`"?([^`<"]+)"?\s*<[^>]+>`_', r"*\1*", paragraph)
     return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0].rstrip(":")
+
+
+def _markdown(text: str) -> str:
+    """A sentence of a docstring as Markdown, with its code and the names it refers to as code."""
+    parts = re.split(r"(?:``|:\w+:`~?)([^`]+)`+", text)
+    return "".join(f"`{part}`" if k % 2 else part for k, part in enumerate(parts))
 
 
 def _value(thing: Any) -> str:
