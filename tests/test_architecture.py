@@ -71,6 +71,8 @@ HOUSE = {
         "PARTITIONERS": "the choices of a setting",
     },
     "train": {
+        "fields_of": "measures call a model as training does",
+        "inputs": "the same",
         "Epoch": "what progress is called with",
         "Run": "what a run gives, which runs and studies keep",
         "Saved": "a saved model can be measured",

@@ -44,6 +44,26 @@ def test_watch_reads_a_plain_stack(data):
     assert "convs.1: [12, 5]" in repr(trace)
 
 
+def test_further_fields_go_to_models_that_name_them(data):
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = pyg.NNConv(5, 4, nn.Linear(2, 20))
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+            return self.conv(x, edge_index, edge_attr)
+
+    data.edge_attr = torch.rand(data.num_edges, 2)
+    model = Net()
+    expected = model(data.x, data.edge_index, data.edge_attr)
+    assert torch.equal(measure.watch(model, data).states[0], expected)
+    assert measure.gradient_norms(model, data, of="states")["input"] > 0
+    data.batch = torch.arange(12) // 6
+    pairs = models.create("gcn-pairnorm", in_channels=5, hidden_channels=8, out_channels=3).eval()
+    expected = pairs.trajectory(data.x, data.edge_index, [1], batch=data.batch)
+    assert torch.equal(torch.stack(measure.watch(pairs, data, times=[1]).states), expected)
+
+
 def test_weights_of_the_graph_go_to_models_that_take_them(data):
     data.edge_weight = torch.rand(data.num_edges) + 0.1
     bare = data.clone()

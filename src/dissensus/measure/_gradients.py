@@ -41,7 +41,7 @@ def gradient_norms(
             ``data.train_mask``, or over all labelled nodes (``y >= 0``) if there is no mask.
         layers: which modules count as layers, for ``of="states"``; see :func:`watch`.
         forward: function called as ``forward(model, data)`` to run the model. The default is ``model(data.x,
-            data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
+            data.edge_index)``, with further fields as in :func:`watch`.
     """
     one_of("gradient", of, ["parameters", "states"])
     check_data(data)

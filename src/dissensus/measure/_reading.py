@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
+from dissensus import train
 from dissensus.errors import InputError, unknown
 
 Forward = Callable[[nn.Module, Data], Any]
@@ -24,19 +24,13 @@ def check_data(data: Data) -> Data:
 
 
 def call(model: nn.Module, data: Data, forward: Forward | None) -> Any:
-    """The model's output on ``data``: ``forward(model, data)``, or by default ``model(data.x, data.edge_index)``.
-
-    The default also passes ``edge_weight`` if ``data`` has weights and the model takes them.
-    """
-    if forward is not None:
-        return forward(model, data)
-    return model(data.x, data.edge_index, **weights_for(model.forward, data))
+    """The output on ``data``: ``forward(model, data)``, or by default that of a call as in training (``train.fit``)."""
+    return forward(model, data) if forward is not None else model(data.x, data.edge_index, **further(model, data))
 
 
-def weights_for(function: Callable[..., Any], data: Data) -> dict[str, Tensor]:
-    """``edge_weight`` of ``data`` as a keyword argument, if there are weights and the function takes it."""
-    weight = getattr(data, "edge_weight", None)
-    return {"edge_weight": weight} if weight is not None and "edge_weight" in signature(function).parameters else {}
+def further(function: Callable[..., Any], data: Data) -> dict[str, Any]:
+    """The fields of ``data`` besides ``x`` and ``edge_index`` that a module or a function names as arguments."""
+    return train.inputs(function, train.fields_of(data, data.x.device, data.x.dtype))
 
 
 @contextmanager

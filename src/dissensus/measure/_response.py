@@ -74,7 +74,7 @@ def filter_response(
         probes: number of random output directions. The relative error of the shares decreases as ``1 / sqrt(probes)``.
         seed: seed of the random directions.
         forward: function called as ``forward(model, data)`` to run the model. The default is ``model(data.x,
-            data.edge_index)``, with ``edge_weight`` as in :func:`watch`.
+            data.edge_index)``, with further fields as in :func:`watch`.
 
     Returns:
         ``frequency [bands]``, the midpoints of the bands; ``gain [bands]``, with NaN for bands without an eigenvalue;

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from dissensus.errors import InputError
-from dissensus.measure._reading import Forward, call, check_data, evaluating, recording, select_layers, weights_for
+from dissensus.measure._reading import Forward, call, check_data, evaluating, further, recording, select_layers
 from dissensus.measure._summary import summary
 
 
@@ -61,15 +61,15 @@ def watch(
 
     Args:
         model: any ``torch.nn.Module``.
-        data: graph with ``x [n, in_channels]`` and ``edge_index``. If it has an ``edge_weight``, it is passed to models
-            that take one; measures of the states do not use it.
+        data: graph with ``x [n, in_channels]`` and ``edge_index``. Its further fields (``edge_weight``, ``edge_attr``,
+            ``batch``, ...) are passed to models whose forward names them; measures of the states do not use them.
         times: times, or layer numbers of a discrete model, at which to read the trajectory.
         layers: which modules count as layers: a list of names as in ``model.named_modules()``, where the model itself
             has the name of its class; or ``"children"`` for the top-level children, with a ``ModuleList`` or
             ``ModuleDict`` replaced by its members. The default is every ``MessagePassing`` module, or ``"children"`` if
             there is none.
         forward: function called as ``forward(model, data)`` to run the model. The default is ``model(data.x,
-            data.edge_index)``, with ``edge_weight`` as above.
+            data.edge_index)``, with further fields as above.
 
     Returns:
         A trace with ``states``, their ``names``, and ``times`` if they were read from a trajectory. ``table()`` has
@@ -104,5 +104,5 @@ def _along_trajectory(
     if layers is not None or forward is not None:
         raise InputError("times= reads the model's trajectory, which does not use layers= and forward=: leave them out")
     with evaluating(model):
-        states = trajectory(data.x, data.edge_index, times, **weights_for(trajectory, data))
+        states = trajectory(data.x, data.edge_index, times, **further(trajectory, data))
     return Trace(tuple(f"t={t:g}" for t in times), tuple(states), data.edge_index, tuple(times))

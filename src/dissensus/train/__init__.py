@@ -26,6 +26,8 @@ from dissensus.train.presets import read_preset as read_preset
 TARGET = "dissensus.train:execute"
 
 if TYPE_CHECKING:
+    from dissensus.train._batch import fields_of as fields_of
+    from dissensus.train._batch import inputs as inputs
     from dissensus.train._fit import Epoch as Epoch
     from dissensus.train._fit import Result, fit
     from dissensus.train._run import Run as Run
@@ -51,6 +53,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(("fields_of", "inputs"), "_batch"),
     **dict.fromkeys(("Epoch", "Result", "fit"), "_fit"),
     **dict.fromkeys(("Run", "execute", "run"), "_run"),
     **dict.fromkeys(("Saved", "load_saved", "order_unknown", "predict", "prepare", "save"), "_save"),

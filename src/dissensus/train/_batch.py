@@ -140,13 +140,13 @@ def fields_of(data: Data, device: torch.device, dtype: torch.dtype) -> dict[str,
     return {key: placed(value) for key, value in data.to_dict().items() if key not in _NOT_FIELDS and value is not None}
 
 
-def inputs(model: torch.nn.Module, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that the model's forward names, as keyword arguments; ``**kwargs`` takes those of the edges."""
+def inputs(model: Callable[..., Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a module's forward, or a function, names as arguments; ``**kwargs`` takes those of the edges."""
     model = getattr(model, "_orig_mod", model)  # the model within one that torch.compile returned
     if isinstance(model, Sequential):  # whose forward takes anything
         names = set(model.signature.param_dict)
     else:
-        parameters = signature(model.forward).parameters
+        parameters = signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters
         names = set(parameters)
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
             names |= EDGE_FIELDS
