@@ -110,3 +110,16 @@ def test_wrong_use_is_refused_before_ray_starts(call, arguments, message):
     code, out, err = call("karate", "--model", "gcn", "--splits", "1", *arguments)
     assert (code, out) == (1, "")
     assert message in err
+
+
+@pytest.mark.slow
+def test_numbers_are_searched_for_the_smallest_error_in_the_default_space(cluster, call, tmp_path):
+    store, output = tmp_path / "runs.db", tmp_path / "found.toml"
+    arguments = ("diameter", "--set", "data.graphs=10", "--set", "data.nodes=12", "--model", "gcn", "--epochs", 2)
+    common = ("--splits", 1, "--trials", 2, "--scheduler", "none", "--store", store, "-o", output, "--json")
+    code, out, err = call(*arguments, *common)
+    assert code == 0, err
+    with runs.Store(store) as opened:
+        errors = [record.result["val"] for record in opened.query()]
+    assert len(errors) == 2
+    assert json.loads(out)["val_mean"] == min(errors)

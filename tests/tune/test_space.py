@@ -87,6 +87,11 @@ def test_the_declared_depth_is_searched_and_what_the_name_sets_is_not(monkeypatc
     assert space.domains["model.rounds"].kind == "integer"
 
 
+def test_a_regression_searches_no_loss_on_unlabelled_nodes():
+    assert "train.consistency" in read_space("gcn").domains
+    assert "train.consistency" not in read_space("gcn", regression=True).domains
+
+
 def test_every_model_has_a_space_and_a_file_names_a_model_by_any_path(tmp_path, monkeypatch):
     assert all(read_space(name).domains for name in nn.names())
     monkeypatch.chdir(tmp_path)

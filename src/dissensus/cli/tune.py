@@ -38,10 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     layers, base, splits, _ = planned(args)
-    from dissensus import nn, tune
+    from dissensus import nn, train, tune
 
     model, dataset = layers["model"]["name"], Path(base.data.name).stem
-    space = tune.read_space(model, Path(args.space) if args.space else None)
+    regression = train.is_error(base.train.metric or base.data.load().metric)
+    space = tune.read_space(model, Path(args.space) if args.space else None, regression=regression)
     if not args.quiet:
         say(str(space))
     output = Path(args.output or f"{dataset}-{Path(model).name.replace(':', '-')}.toml")

@@ -11,7 +11,7 @@ file lists its models and gives a domain for each setting::
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ class Space:
         return f"search space {self.name}: {', '.join(self.domains)}"
 
 
-def read_space(model: str, path: Path | None = None) -> Space:
+def read_space(model: str, path: Path | None = None, *, regression: bool = False) -> Space:
     """The search space of a model.
 
     A model without a space of its own, such as one from a file, gets the space ``default``: the learning rate, the
@@ -90,6 +90,7 @@ def read_space(model: str, path: Path | None = None) -> Space:
     Args:
         model: name of the model.
         path: file with another space, which must name the model.
+        regression: leave out the loss on unlabelled nodes, which needs classes; of a file nothing is left out.
     """
     if path is not None:
         space = _read(path)
@@ -97,7 +98,9 @@ def read_space(model: str, path: Path | None = None) -> Space:
         one_of(f"model in {path}", names.get(located(model), model), space.models)
         return space
     spaces = [_read(file) for file in sorted(SPACES.glob("*.toml")) if file.stem != _DEFAULT]
-    return next((space for space in spaces if model in space.models), None) or _default(model)
+    space = next((space for space in spaces if model in space.models), None) or _default(model)
+    kept = {name: domain for name, domain in space.domains.items() if not (regression and name == "train.consistency")}
+    return replace(space, domains=kept)
 
 
 def _default(model: str) -> Space:
