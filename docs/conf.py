@@ -1,8 +1,10 @@
 """Sphinx configuration. Pages run their code; reference, results and numbers are written from the package at build."""
 
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -66,6 +68,7 @@ autodoc_member_order = "groupwise"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 python_maximum_signature_line_length = 90
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -86,6 +89,15 @@ def check_inventory(app: Sphinx, error: Exception | None) -> None:
         raise ExtensionError(f"public names without an entry in the reference: {', '.join(missing)}")
 
 
+def plain_signature(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Aliases of types by their names, and defaults that are made anew for each object as three dots."""
+    if signature is not None:
+        signature = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", signature).replace("<factory>", "...")
+    return signature, result
+
+
 def visit_math(self: HTML5Translator, node: nodes.math) -> None:
     self.body.append(convert(node.astext()))
     raise nodes.SkipNode
@@ -102,4 +114,5 @@ def visit_displayed_math(self: HTML5Translator, node: nodes.math_block) -> None:
 def setup(app: Sphinx) -> None:
     # Browsers draw MathML by themselves: no script, no fonts to load.
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed_math, None))
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("build-finished", check_inventory)

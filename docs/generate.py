@@ -112,7 +112,8 @@ def room_page(room: str) -> str:
 def _entry(room: str, name: str, kind: str, thing: Any) -> list[str]:
     full = f"dissensus.{room}.{name}"
     if kind == "Classes":
-        return [f".. autoclass:: {full}", "   :members:", "   :show-inheritance:", ""]
+        public = any(base is not object and not base.__name__.startswith("_") for base in thing.__bases__)
+        return [f".. autoclass:: {full}", "   :members:", *["   :show-inheritance:"] * public, ""]
     if kind == "Functions":
         return [f".. autofunction:: {full}", ""]
     if kind == "Modules":

@@ -1,5 +1,7 @@
 """The decay rate of an energy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import inf, nan
 from typing import NamedTuple

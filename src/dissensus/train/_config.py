@@ -49,6 +49,12 @@ class _Section:
 
     section: ClassVar[str]
 
+    def __init_subclass__(cls) -> None:
+        """The docstring lists the settings, in the words of the command line's help."""
+        entries = {name: entry for name, entry in vars(cls).items() if isinstance(entry, Field)}
+        lines = [f"    {name}: {entry.metadata['help']}." for name, entry in entries.items() if entry.metadata]
+        cls.__doc__ = "\n".join([cls.__doc__ or "", "", "Args:", *lines])
+
     def __post_init__(self) -> None:
         for entry in _settings(type(self)):
             value: Any = getattr(self, entry.name)
