@@ -116,7 +116,7 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "said"),
     [
         (["models", "--jsn"], "dissensus models: error: unknown arguments --jsn"),
-        (["train", "karate", "--num-layers", "3"], "--num-layers 3: an option of the model is given as --set model."),
+        (["train", "karate", "--num-layers", "3"], "--num-layers 3: to set an option of the model, use --set model."),
         (["train"], "dissensus train: error: the following arguments are required: NAME|FILE"),
         (["train", "karate", "--lr", "fast"], "--lr: invalid float value: 'fast'"),
     ],
@@ -127,7 +127,7 @@ def test_wrong_use_is_told_in_two_lines(arguments: list[str], said: str, capsys:
     assert ended.value.code == 2
     error, where = capsys.readouterr().err.splitlines()
     assert said in error
-    assert where == f"'dissensus {arguments[0]} --help' lists what it takes"
+    assert where == f"'dissensus {arguments[0]} --help' lists the arguments"
 
 
 def test_help_keeps_paragraphs_and_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""How every room comes to Ray: quietly, on the cluster that is there already or on a local one. Ray is optional."""
+"""Connections to an existing Ray cluster or to a new local one, without Ray's messages. Ray is optional."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ from typing import Any
 
 from dissensus.errors import InputError, optional
 
-# No statistics sent, no warning about the accelerators of tasks that ask for none.
+# Send no usage statistics, and do not warn about accelerators of tasks that request none.
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-# A cluster for this program alone has no business on the network: loopback, as elsewhere than on Linux.
+# A local cluster only uses the loopback interface, not the network.
 _LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} | ({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})
 
 
@@ -18,13 +18,13 @@ _LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} | ({"GLOO_SOCKET_IFNAME": "l
 def connected(address: str | None, cores: int | None, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
     """The module ``ray``, connected to the cluster at ``address``, or at ``RAY_ADDRESS``, or to a new local one.
 
-    A connection that is there already is used, and kept. While the block runs, standard output is standard error: a
-    program may answer there, and nothing of Ray's belongs among it.
+    An existing connection is used and kept. Inside the ``with`` block, standard output is redirected to standard error,
+    so that Ray's messages do not mix with the output of a command.
 
     Args:
-        address: of a running cluster.
-        cores: of the new local one; None for all there are.
-        environment: variables to set before Ray is imported, unless they are set.
+        address: address of a running cluster.
+        cores: number of cores of a new local cluster; None for all.
+        environment: variables to set before Ray is imported, unless they are already set.
     """
     address = address or os.environ.get("RAY_ADDRESS")
     ray = import_ray(address, environment)
@@ -40,7 +40,7 @@ def connected(address: str | None, cores: int | None, environment: Mapping[str, 
 
 
 def import_ray(address: str | None, environment: Mapping[str, str] | None = None) -> Any:
-    """The module ``ray``, imported with its environment set, or the error that names the extra which brings it."""
+    """Import ``ray`` with its environment variables set. If it is missing, the error names the extra to install."""
     # Ray reads these when it is imported, and its workers inherit them.
     for name, value in (_ENVIRONMENT | dict(environment or {}) | ({} if address else _LOCAL)).items():
         os.environ.setdefault(name, value)

@@ -108,12 +108,12 @@ def test_a_model_bound_to_nodes_wants_them_in_their_order(model, flags, call, tm
     turned = write_tables(tmp_path / "turned", ids=range(11, -1, -1))
     code, _, err = call("predict", folder, turned)
     assert code == 1
-    assert "other nodes than the graph that the model is bound to, or in another order: give the nodes" in err
+    assert "has others or another order: give the same nodes in the same order" in err
     graph = data.load(turned).graph
     np.savez(tmp_path / "nameless.npz", x=graph.x, edge_index=graph.edge_index)
     code, out, err = call("predict", folder, tmp_path / "nameless.npz")
     assert (code, len(out.splitlines())) == (0, 13)
-    assert "its nodes must be those of training, in their order there" in err
+    assert "only meaningful if it has the same nodes in the same order" in err
 
 
 def test_a_model_bound_to_nodes_without_names_knows_its_own_graph(answer, call, graph, tmp_path):
@@ -133,7 +133,7 @@ def test_a_model_bound_to_nodes_without_names_knows_its_own_graph(answer, call, 
     )
     assert call("predict", tmp_path / "m", graph)[2] == ""
     write_graph(tmp_path / "same.npz", labels=False)
-    assert "in their order there" in call("predict", tmp_path / "m", tmp_path / "same.npz")[2]
+    assert "the same nodes in the same order" in call("predict", tmp_path / "m", tmp_path / "same.npz")[2]
 
 
 @pytest.mark.slow
@@ -171,9 +171,9 @@ def test_graphs_that_the_model_cannot_take_are_refused(answer, call, graph, tmp_
     write_graph(tmp_path / "large.npz", nodes=61)
     out = tmp_path / "out.csv"
     for folder, name, message in (
-        ("any", "wide.npz", "6 features a node, and the model was trained on 5"),
+        ("any", "wide.npz", "6 features per node, and the model was trained with 5"),
         ("bound", "large.npz", "option_attention=gram"),
-        ("sources", "large.npz", "bound to the 60"),
+        ("sources", "large.npz", "only works on the 60"),
         ("any", "none.npz", "does not exist"),
         ("nothing", "graph.npz", "holds no trained model"),
     ):
@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_written_is_told(graph, call, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = call("train", graph, *QUICK, "--splits", "1", "--save", tmp_path / "file")
     assert code == 1
-    assert "give a folder" in err
+    assert "give another folder" in err
 
 
 @pytest.mark.slow

@@ -170,8 +170,8 @@ def test_command_takes_initial_opinions_and_inputs_from_files(
         (["grid", "--input", "much"], "give a number"),
         (["grid", "--initial", "nowhere.csv"], "cannot be read"),
         (["missing.csv"], "does not exist"),
-        (["grid", "-o", "/dev/null/pictures"], "cannot be made"),
-        (["grid", "-o", "nowhere/picture.jpg"], "use one, or name a folder"),
+        (["grid", "-o", "/dev/null/pictures"], "cannot be created"),
+        (["grid", "-o", "nowhere/picture.jpg"], "use one, or give a folder"),
         (["grid", "--time", "1e6"], "lower --time or --attention"),
     ],
 )

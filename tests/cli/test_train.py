@@ -125,7 +125,7 @@ def test_a_split_or_seed_of_a_file_is_not_lost(answer, call, tmp_path):
         (("karate", "--executor", "cloud", "--splits", "1", "--epochs", "1"), "unknown executor"),
         (("karate", "--log", "tensorboard:x", "--executor", "processes"), "--executor inline"),
         (("karate", "--log", "board:x", "--splits", "1"), "unknown logger"),
-        (("karate", "--log", "tensorboard", "--splits", "1"), "say where to"),
+        (("karate", "--log", "tensorboard", "--splits", "1"), "give tensorboard:DIR"),
         (("karate", "--device", "abacus", "--splits", "1"), "cannot be used here"),
         (("none.npz",), "does not exist"),
     ],
@@ -254,5 +254,5 @@ def test_an_interrupt_ends_cleanly_and_tells_what_was_done(tmp_path):
 def test_a_folder_that_cannot_be_made_is_refused_before_the_training(call):
     code, out, err = call("train", "karate", "--save", "/dev/null/model", "--json")
     assert (code, out) == (1, "")
-    assert "cannot be made" in err
+    assert "cannot be created" in err
     assert "epoch" not in err

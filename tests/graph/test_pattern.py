@@ -101,12 +101,12 @@ def test_products_and_cotangents_of_any_width(path: str, channels: int, dtype: t
     values_t, out = pattern.transposed(values), torch.empty_like(x)
     expected = (g @ x.T)[pattern.row, pattern.col]
     for add, scale in ((None, 1.0), (b, 1.0), (None, 3.0), (b, 3.0)):
-        by_values = torch.ones_like(values)
-        assert pattern.product_vjp(values_t, x, g, by_values, add=add, scale=scale, out=out) is out
+        grad_values = torch.ones_like(values)
+        assert pattern.product_vjp(values_t, x, g, grad_values, add=add, scale=scale, out=out) is out
         torch.testing.assert_close(out, scale * (dense.T @ g + (0.0 if add is None else add)))
-        torch.testing.assert_close(by_values, 1.0 + scale * expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(grad_values, 1.0 + scale * expected, rtol=1e-5, atol=1e-4)
         torch.testing.assert_close(pattern.product_vjp(values_t, x, g, None, add=add, scale=scale), out)
-        torch.testing.assert_close(pattern.product_vjp(values_t, x, g, by_values, add=add, scale=scale), out)
+        torch.testing.assert_close(pattern.product_vjp(values_t, x, g, grad_values, add=add, scale=scale), out)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(path: str) -> None:
@@ -117,8 +117,8 @@ def test_results_do_not_depend_on_the_number_of_threads(path: str) -> None:
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            by_values = torch.zeros_like(values)
-            results.append((pattern.product(values, x), pattern.product_vjp(values, x, g, by_values), by_values))
+            grad_values = torch.zeros_like(values)
+            results.append((pattern.product(values, x), pattern.product_vjp(values, x, g, grad_values), grad_values))
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
@@ -136,7 +136,7 @@ def test_wrong_shapes_are_errors(path: str, wrong: str) -> None:
 
 def test_a_gradient_of_the_wrong_length_is_an_error(path: str) -> None:
     pattern, values, _ = make()
-    with pytest.raises(ValueError, match="give one per entry"):
+    with pytest.raises(ValueError, match="it must have 10"):
         pattern.product_vjp(values.float(), torch.ones(4, 16), torch.ones(5, 16), torch.zeros(pattern.entries - 1))
 
 

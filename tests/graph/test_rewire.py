@@ -70,8 +70,8 @@ def test_a_graph_is_rewired_once_and_again_when_it_changes(monkeypatch: pytest.M
     from dissensus.graph import _rewire
 
     calls = []
-    strongest = _rewire._strongest
-    monkeypatch.setattr(_rewire, "_strongest", lambda *a: calls.append(1) or strongest(*a))
+    sparse_pagerank = _rewire._sparse_pagerank
+    monkeypatch.setattr(_rewire, "_sparse_pagerank", lambda *a: calls.append(1) or sparse_pagerank(*a))
     _rewire._CACHE.clear()
     edge_index, weight = weighted(directed=False)
     first = rewire(edge_index, N, weight)
@@ -84,9 +84,9 @@ def test_a_graph_is_rewired_once_and_again_when_it_changes(monkeypatch: pytest.M
     rewire(edge_index, N, restart=0.2)
     rewire(edge_index[:, 1:].contiguous(), N)
     assert len(calls) == 5
-    assert len(_rewire._CACHE.kept) <= _rewire._CACHE.size
+    assert len(_rewire._CACHE.entries) <= _rewire._CACHE.size
     Cache.clear_all()
-    assert not _rewire._CACHE.kept
+    assert not _rewire._CACHE.entries
 
 
 def test_no_nodes_and_no_edges() -> None:

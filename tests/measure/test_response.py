@@ -97,7 +97,7 @@ def test_polynomial_bands_agree_with_exact_ones(monkeypatch, limit):
 def test_sketching_many_channels_keeps_the_response(monkeypatch):
     data = data_of(KARATE, channels=400)
     full = measure.filter_response(Filter(KARATE, 1.0, -0.5), data, probes=4)
-    monkeypatch.setattr("dissensus.measure._response._ENTRIES", 34 * 4 * 100)
+    monkeypatch.setattr("dissensus.measure._response._SKETCH_ENTRIES", 34 * 4 * 100)
     sketched = measure.filter_response(Filter(KARATE, 1.0, -0.5), data, probes=4)
     assert sketched.sharpening != full.sharpening
     assert sketched.sharpening == pytest.approx(full.sharpening, rel=0.05)

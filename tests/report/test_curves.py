@@ -9,10 +9,10 @@ from dissensus.report import Curves, Series
 
 def test_gaps_split_a_series_and_bands_need_both_ends():
     line = Series("a", [0, 1, 2, 3, 4], [1, nan, 2, 0, 3], [0.5, 0.5, nan, 1, 2], [2, 2, 2, 2, 4])
-    assert Curves([line]).runs(line) == [[0], [2, 3, 4]]
+    assert Curves([line]).segments(line) == [[0], [2, 3, 4]]
     assert Curves([line]).bands(line) == [[0], [3, 4]]
-    assert Curves([line], y_log=True).runs(line) == [[0], [2], [4]]
-    assert Curves([line], x_log=True).runs(line) == [[2, 3, 4]]
+    assert Curves([line], y_log=True).segments(line) == [[0], [2], [4]]
+    assert Curves([line], x_log=True).segments(line) == [[2, 3, 4]]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from dissensus.errors import InputError, MissingExtraError
 from dissensus.report import Curves, Series
-from dissensus.report._figure import _look, draw
+from dissensus.report._figure import _line_style, draw
 
 DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128]
 DEPTH = Curves(
@@ -25,7 +25,7 @@ DEPTH = Curves(
 def test_series_of_one_name_share_a_look():
     curves = Curves([Series("a", [0, 1], [0, 1]), Series("b", [0], [2]), Series("a", [2, 3], [1, 0])])
     assert curves.names == ["a", "b"]
-    assert len({(look["color"], look["marker"]) for look in (_look(i, False) for i in range(64))}) == 64
+    assert len({(look["color"], look["marker"]) for look in (_line_style(i, False) for i in range(64))}) == 64
 
 
 @pytest.mark.slow
@@ -49,11 +49,11 @@ def test_zero_and_what_is_below_the_floor_have_places_of_their_own():
     ys = [1.0, 1e-20, 1e-57, 0.0, float("nan"), -1.0]
     curves = Curves([Series("a", range(6), ys), Series("b", range(6), [1.0] * 6)], y_log=True, y_floor=1e-40)
     assert [curves.place(y) for y in ys[:4]] == [1.0, 1e-20, 1e-40, pytest.approx(1e-45)]
-    assert curves.runs(curves.series[0]) == [[0, 1, 2, 3]]
+    assert curves.segments(curves.series[0]) == [[0, 1, 2, 3]]
     assert {"1", "< 10⁻⁴⁰", "0"} <= set(ticks(curves))
     # Where nothing is drawn there, there is no tick.
     assert "0" not in ticks(Curves([Series("a", [1, 2], [1.0, 1e-20])], y_log=True, y_floor=1e-40))
-    with pytest.raises(InputError, match=r"y_floor is 1e-40: give one of at least 1e-200, with y_log=True"):
+    with pytest.raises(InputError, match=r"y_floor is 1e-40: it must be at least 1e-200, with y_log=True"):
         Curves([Series("a", [1], [1.0])], y_floor=1e-40)
 
 

@@ -65,7 +65,7 @@ def test_numbers_of_one_value_are_one_number_but_booleans_are_not():
         ({"a": {"b": object()}}, "a.b is of type object"),
         ({"a": np.zeros(2)}, r"\.tolist"),
         ({"a": {1: 2}}, "a has the key 1"),
-        ([1], "is a dictionary, not list"),
+        ([1], "is a list: give a dictionary"),
     ],
 )
 def test_what_json_cannot_hold_is_refused_with_its_path(config, message):

@@ -42,7 +42,7 @@ def test_a_grid_is_run_once_and_only_what_is_missing_after_that(executor, path, 
     assert (again.here, again.found) == (2, 4)
     assert [found.result["square"] for found in again.records] == [0, 1, 4, 9, 16, 25, 0]
     assert sorted(_starts(log)) == sorted(seen) == list(range(6))
-    assert str(again).startswith("7 runs: 2 made, 4 found, ")
+    assert str(again).startswith("7 runs: 2 executed, 4 found, ")
     assert {found.result["pid"] == os.getpid() for found in again.records} == {executor == "inline"}
     assert path.exists()
 
@@ -117,7 +117,7 @@ def test_an_interrupt_keeps_what_is_done_and_gives_back_the_rest(path):
         ({"threads": -1}, "threads must be at least 1"),
         ({"workers": 2}, "one run at a time"),
         ({"address": "127.0.0.1:6379"}, "address is for the executor 'ray'"),
-        ({"target": "runs_targets"}, "written 'module:function'"),
+        ({"target": "runs_targets"}, "write it as 'module:function'"),
         ({"target": "runs_targets:absent"}, "cannot be imported"),
         ({"target": "absent_module:square"}, "No module named 'absent_module'"),
         ({"target": "runs_targets:SCRIPT.absent"}, "cannot be imported"),

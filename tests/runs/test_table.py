@@ -46,7 +46,7 @@ def test_export_of_no_runs_and_of_an_unknown_format(tmp_path):
         assert (tmp_path / name).is_file()
     with pytest.raises(InputError, match=r"unknown export format '.xlsx'"):
         runs.export([], tmp_path / "out.xlsx")
-    with pytest.raises(InputError, match="make it first"):
+    with pytest.raises(InputError, match="create it first"):
         runs.export([], tmp_path / "absent" / "out.csv")
 
 

@@ -71,7 +71,7 @@ def test_cache_is_bounded_and_keeps_the_newest() -> None:
     graphs = [torch.tensor([[i], [0]]) for i in range(30)] + [torch.zeros(2, i, dtype=torch.int64) for i in range(9)]
     for edge_index in graphs:
         build(edge_index, 40)
-    kept = [known for _, (known,), _ in _build._CACHE.kept]
+    kept = [known for _, (known,), _ in _build._CACHE.entries]
     assert len(kept) == _build._CACHE.size
     assert any(torch.equal(known, graphs[-1]) for known in kept)
 
@@ -93,4 +93,4 @@ def test_cache_from_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-    assert len(_build._CACHE.kept) <= _build._CACHE.size
+    assert len(_build._CACHE.entries) <= _build._CACHE.size

@@ -14,7 +14,7 @@ def flushes() -> bool:
 @pytest.mark.parametrize("batches", [False, True])
 def test_settings_end_with_the_block(batches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: list[dict[int, int]] = []
-    monkeypatch.setattr(_training, "_set", settings.append)
+    monkeypatch.setattr(_training, "_set_thresholds", settings.append)
     before = flushes()
 
     def fail() -> None:
@@ -29,7 +29,7 @@ def test_settings_end_with_the_block(batches: bool, monkeypatch: pytest.MonkeyPa
         fail()
     assert flushes() == before
     outer = _training._RETURN if batches else _training._KEEP
-    assert settings == [outer, _training._KEEP, outer, _training._GROWN]
+    assert settings == [outer, _training._KEEP, outer, _training._AFTER]
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_thresholds_of_the_user_stay(variable: str, value: str, calls: int, monk
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
-    _training._set(_training._GROWN)  # two thresholds, and free memory returned
+    _training._set_thresholds(_training._AFTER)  # two thresholds, and free memory returned
     assert len(made) == calls

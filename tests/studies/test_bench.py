@@ -151,7 +151,11 @@ def test_tables_show_every_measurement(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize(
     ("arguments", "cure"),
-    [(["speed"], "training"), (["floor", "--threads", "-1"], "at least 1"), (["floor", "-o", "no/x"], "make it first")],
+    [
+        (["speed"], "training"),
+        (["floor", "--threads", "-1"], "at least 1"),
+        (["floor", "-o", "no/x"], "create it first"),
+    ],
 )
 def test_refuses_before_any_work(arguments: list[str], cure: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *arguments]) == 1

@@ -76,7 +76,7 @@ def test_energies_come_from_ten_seeds_and_zero_is_drawn():
     energy = found["dirichlet-energy-discrete"]
     assert [list(line.y) for line in energy.series] == [[1.0, 0.9], [0.5, 0.0]]
     # Zero is drawn below all that is positive.
-    assert energy.runs(energy.series[1]) == [[0, 1]]
+    assert energy.segments(energy.series[1]) == [[0, 1]]
     assert 0.0 < energy.place(0.0) < energy.place(1e-300) == 1e-40
     assert [list(line.y) for line in found["effective-rank-discrete"].series] == [[1.0, 0.9], [0.5, 0.0]]
 

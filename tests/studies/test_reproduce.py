@@ -341,7 +341,7 @@ def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch)
         (("ablation", "--only", "change"), "--only: 'change' has no values: write it as"),
         (("nonlinearity", "--depths", "deep"), "--depths: 'deep' is no list"),
         (("homophilic", "--from", "x", "--models", "gcn"), "rebuilding from files runs nothing: leave out models"),
-        (("energy", "-o", "/dev/null/x"), "cannot be made"),
+        (("energy", "-o", "/dev/null/x"), "cannot be created"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(call, arguments, message):

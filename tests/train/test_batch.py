@@ -168,13 +168,13 @@ def test_a_neighbor_loaders_loss_is_that_of_its_first_nodes():
     ("flags", "message"),
     [
         ({"train.clusters": 0}, "at least 1"),
-        ({"train.clusters": 2.5}, "whole number"),
+        ({"train.clusters": 2.5}, "give an integer"),
         ({"train.clusters": 4, "train.clusters_per_step": 5}, "at most the 4"),
         ({"train.clusters": 4, "train.clusters_per_step": 0}, "at least 1"),
         ({"train.clusters_per_step": 2}, r"set train\.clusters"),
         ({"train.partitioner": "greedy"}, r"set train\.clusters"),
         ({"train.clusters": 4, "train.partitioner": "mets"}, "did you mean 'metis'"),
-        ({"train.clusters": 4, "model.option_attention": "node"}, "use gram or identity"),
+        ({"train.clusters": 4, "model.option_attention": "node"}, "to gram or identity"),
     ],
 )
 def test_wrong_settings_are_refused(flags, message):
@@ -194,7 +194,7 @@ def test_wrong_loaders_are_refused():
         run(quick(), loader=iter([graph]))
     with pytest.raises(InputError, match="has no train_mask"):
         run(quick(), loader=Batches(Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)))
-    with pytest.raises(InputError, match="use gram or identity"):
+    with pytest.raises(InputError, match="to gram or identity"):
         run(quick(model__option_attention="node"), loader=Batches(graph))
     with pytest.raises(InputError, match="give one of them"):
         run(quick(train__clusters=2), loader=Batches(graph))

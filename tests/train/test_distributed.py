@@ -12,7 +12,7 @@ import pytest
 
 from dissensus.errors import DissensusError, InputError, MissingExtraError, TrainingError
 from dissensus.train import Epoch, resolve, run
-from dissensus.train._distributed import _answer
+from dissensus.train._distributed import _wait_for_result
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
 
@@ -68,7 +68,7 @@ class Worker:
             raise self.failure
 
     def answer(self, progress=None):
-        return _answer(self, self.queue, progress)
+        return _wait_for_result(self, self.queue, progress)
 
 
 def test_epochs_are_handed_on_and_the_first_error_is_told():

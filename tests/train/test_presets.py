@@ -142,7 +142,7 @@ def test_presets_that_do_not_exist_say_which_do(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lr = 1", "list of tables"),
+        ("lr = 1", "consists of tables"),
         ("[[settings]]\n[settings.model]\nheads = 1", "needs models"),
         ('[[settings]]\nmodels = "bimp"', "needs models"),
         ('[[settings]]\nmodels = ["bimp"]\n[[settings]]\nmodels = ["bimp"]', "two"),

@@ -1,8 +1,8 @@
-"""The command line: a thin door. A command is a module here with ``run(args) -> int``, and ``configure(parser)`` where
-it has flags besides ``--json``.
+"""The command line. A command is a module here with ``run(args) -> int`` and, if it has flags besides ``--json``,
+``configure(parser)``.
 
-A command's module is imported only when that command is called, and imports torch only inside ``run``, so that
-``dissensus --help`` answers at once.
+The module of a command is only imported when the command is called, and imports torch only inside ``run``, so that
+``dissensus --help`` starts at once.
 """
 
 import argparse
@@ -35,7 +35,7 @@ COMMANDS: dict[str, str] = {
     "bench": "measure speed against plain implementations",
     "data": "list the datasets: sizes, homophily, licence, whether present",
     "models": "list the models: equation, source, tables",
-    "completion": "print the tab completion for a shell",
+    "completion": "print the script for a shell's tab completion",
 }
 
 # How long a thread of torch's OpenMP pool spins before it sleeps; read when torch is loaded. The default is so long
@@ -52,11 +52,11 @@ _EXAMPLES = """'dissensus COMMAND --help' explains a command. To begin with:
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows a default where there is one worth showing, keeps paragraphs, and leaves indented ones as they are."""
+    """Shows defaults (except None, False and []), keeps paragraphs, and does not wrap indented ones."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=100)
-        self._action_max_length = 15  # argparse forgets that the names of commands are indented twice
+        self._action_max_length = 15  # argparse does not count that the names of commands are indented twice
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = text.strip("\n").split("\n\n")
@@ -89,7 +89,7 @@ class _Command(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n'{self.prog} --help' lists what it takes\n")
+        self.exit(2, f"{self.prog}: error: {message}\n'{self.prog} --help' lists the arguments\n")
 
     def declare(self) -> None:
         """Import the command's module and add its flags."""
@@ -103,7 +103,7 @@ class _Command(argparse.ArgumentParser):
 
 
 def command_line(*, declared: bool = False) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser, and those of the commands by name; flags are ``declared`` at once, or when a command is called."""
+    """The parser, and the parsers of the commands by name, whose flags are added now (``declared``) or when called."""
     parser = argparse.ArgumentParser(
         prog="dissensus",
         usage="%(prog)s COMMAND ...",
@@ -135,11 +135,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(unknown("command", argv[0], COMMANDS)))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # equations must not stop a terminal that lacks their letters
+            stream.reconfigure(errors="replace")  # a terminal that lacks symbols of equations must not fail
     try:
         args, rest = parser.parse_known_args(argv)
         if rest:
-            cure = ": an option of the model is given as --set model.NAME=VALUE" if hasattr(args, "set") else ""
+            cure = ": to set an option of the model, use --set model.NAME=VALUE" if hasattr(args, "set") else ""
             commands[argv[0]].error(f"unknown arguments {' '.join(rest)}{cure}")
         code = int(args.run(args))
         sys.stdout.flush()
@@ -151,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\ninterrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has gone (head, less): what is left to write must not fail once more when Python ends.
+        # The reader of the output has ended (head, less). Python must not fail again when it flushes the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, MemoryError) as error:

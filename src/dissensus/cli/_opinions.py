@@ -1,4 +1,4 @@
-"""What the commands on opinion dynamics share: the graph by name or file, parameters, and files to write."""
+"""Functions that the commands on opinion dynamics share: the graph, the parameters, and the output files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
-    """Declare the graph and the parameters that both commands have."""
+    """Declare the arguments for the graph and the parameters of both commands."""
     add = parser.add_argument
     words = (
-        f"{', '.join(SHAPES)}, a dataset by name (cora, karate, ..., unweighted: networkx's own karate graph has "
-        "weights), or a file: an edge list (.csv with the columns source, target and perhaps weight, a line for both "
-        "directions unless --directed), with or without its nodes.csv, or what else 'dissensus train' reads"
+        f"{', '.join(SHAPES)}; the name of a dataset (cora, karate, ..., without weights); or a file: an edge list "
+        "(.csv with the columns source, target and, if there are weights, weight; one line for both directions unless "
+        "--directed), a folder with edges.csv, or any other graph that 'dissensus train' reads"
     )
     add("graph", nargs="?", default="grid", metavar="GRAPH", help=words)
-    add("--agents", type=int, default=agents, metavar="N", help="number of agents of a graph by its shape")
-    add("--directed", action="store_true", help="an edge list's source is heard by its target alone")
+    add("--agents", type=int, default=agents, metavar="N", help="number of agents, if GRAPH is a shape such as grid")
+    add("--directed", action="store_true", help="the edges of an edge list lead from source to target only")
     add("--largest-component", action="store_true", help="keep only the largest connected component")
     given: Any = {"default": argparse.SUPPRESS}
     add("--normalize", action="store_true", help="divide the weights of each agent by their sum", **given)
@@ -42,18 +42,18 @@ def configure_graph(parser: argparse.ArgumentParser, agents: int) -> None:
 
 def _seed(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed: give a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is no seed: give an integer of at least 0")
     return int(text)
 
 
 def parameters(args: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """The parameters of the model that are given."""
+    """The parameters of the model that were given on the command line."""
     names = ("normalize", "damping", "self_reinforcement", "saturation", *more)
     return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def communication(args: argparse.Namespace) -> csr_array:
-    """The communication matrix that the arguments ask for."""
+    """The communication matrix of the graph that the arguments name."""
     import numpy as np
     from scipy.sparse.csgraph import connected_components
 
@@ -91,14 +91,14 @@ def _shape(name: str, n: int) -> Any:
 
 
 def outputs(text: str | None, names: Sequence[str]) -> tuple[list[Path], list[Path]]:
-    """Pictures and tables to write, from the -o argument; refused before any work where they cannot be."""
+    """Pictures and tables to write, from the -o argument. Raises an error if they cannot be written."""
     if text is None:
         return [], []
     path = Path(text)
     single = path.suffix in (*_PICTURES, ".csv")
     folder = path.parent if single else path
     if not single and not path.is_dir() and (path.suffix or path.exists()):
-        raise InputError(f"-o {path} has none of the endings .png, .svg, .pdf and .csv: use one, or name a folder")
+        raise InputError(f"-o {path} has none of the endings .png, .svg, .pdf and .csv: use one, or give a folder")
     files = [path] if single else [path / name for name in names]
     pictures = [file for file in files if file.suffix in _PICTURES]
     if pictures:
@@ -106,7 +106,7 @@ def outputs(text: str | None, names: Sequence[str]) -> tuple[list[Path], list[Pa
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"-o {path}: the folder {folder} cannot be made ({error.strerror}): name another") from error
+        raise InputError(f"-o: {folder} cannot be created ({error.strerror}): give another folder") from error
     return pictures, [file for file in files if file.suffix == ".csv"]
 
 

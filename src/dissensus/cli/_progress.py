@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dissensus.runs import Attempt
     from dissensus.train import Config, Epoch
 
-# Lines for one run where there is no terminal.
+# Number of lines for each run if there is no terminal.
 _LINES = 5
 
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     matrix = communication(args)
     say(f"following branches, agents: {matrix.shape[0]}")
     if connected_components(matrix, connection="strong")[0] > 1:
-        say("not all agents hear one another: there are more branches than those that leave first")
+        say("the graph is not strongly connected: it has further branches than those that start at u*")
     names = ("input", "average", "low", "high", "range", "time", "seed")
     found = dynamics.regimes(matrix, **{name: getattr(args, name) for name in names}, **parameters(args))
     return finish(args, found, {"agents": matrix.shape[0], **found.summary()}, str(found), files)

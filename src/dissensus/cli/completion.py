@@ -11,7 +11,7 @@ import argparse
 
 from dissensus.errors import optional
 
-# How flags name a value that is a file or a folder; a positional argument may always be one.
+# Names of values that are files or folders. Positional arguments are always completed as such.
 _PATHS = ("DIR", "FILE", "GRAPH", "NAME|FILE", "PATH", "PATHS")
 
 

@@ -1,7 +1,6 @@
 """List the datasets: sizes, homophily, licence, and whether each is present on this machine.
 
-An undirected graph counts each edge once, a directed one every arrow. Homophily is the share of edges that join nodes
-of the same class.
+In an undirected graph, each edge is counted once. Homophily is the share of edges that connect nodes of the same class.
 
 Raw files are read from the folder that DISSENSUS_DATA names, which is never written to. Processed files are kept in
 DISSENSUS_CACHE, or in the user's cache directory.

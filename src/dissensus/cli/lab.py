@@ -5,7 +5,7 @@
 
 Attention, damping, self-reinforcement, input, coupling and depth are sliders. Beside the network are opinions against
 time, the bifurcation diagram, and Dirichlet energy and effective rank of all models. The file needs no network and no
-server, and its address holds the whole state, so that a figure can be shared.
+server, and its address has the whole state, so that a view can be shared as a link.
 
 --store adds the finished runs of a store: results beside the paper's and over depth, training curves, and the settings
 of two runs side by side.

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--load", metavar="PATH", help=words)
     add("--hidden", type=int, metavar="N", help="hidden channels of the untrained model (default: 64)")
     add("--seed", type=int, metavar="N", help="seed of the untrained model's weights (default: 1)")
-    words = "split whose training nodes make the loss (default: the first, or that of the saved model on its graph)"
+    words = "split whose training nodes are in the loss (default: the first, or that of the saved model on its graph)"
     add("--split", type=int, metavar="N", help=words)
     add("-o", "--output", metavar="DIR", help="write the table (CSV) and charts (PNG, SVG) there")
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     depths = numbers("--depths", args.depths)
     if args.load and args.model:
-        raise InputError("--load brings a model of its own, and --model names another: leave one of them out")
+        raise InputError("--load and --model both name a model: leave one of them out")
     if args.output:  # before anything is measured
         optional("matplotlib", "plot")
         if Path(args.output).is_file():

@@ -26,16 +26,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.json and not args.output:
-        raise InputError("--json prints a summary: say with -o where the table is to go")
+        raise InputError("--json prints a summary: give a file for the table with -o")
     if args.output and not (folder := Path(args.output).absolute().parent).is_dir():
-        raise InputError(f"{folder} is no folder: make it first, or give another -o")
+        raise InputError(f"{folder} is no folder: create it first, or give another -o")
     from dissensus import train
 
     found = train.predict(args.folder, args.graph)
     if found.order_unknown:
         say(
-            f"{args.graph} is not the graph that the model is bound to, node by node: its nodes must be those of "
-            "training, in their order there, or the predictions mean nothing"
+            f"the model depends on the nodes of its training graph, and {args.graph} may be another graph: the "
+            "predictions are only meaningful if it has the same nodes in the same order"
         )
     if not args.output:
         csv.writer(sys.stdout, lineterminator="\n").writerows(found.rows())

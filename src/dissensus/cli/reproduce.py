@@ -39,13 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--depths", metavar="LIST", help="only these depths, such as 1,2,4 (depth and nonlinearity)")
     words = "only these values of an axis of the study, such as change=none,linear; may be repeated"
     add("--only", metavar="AXIS=LIST", action="append", help=words)
-    add("--synthetic", action="store_true", help="a generated graph of its size in place of ogbn-arxiv, labelled so")
-    add("--store", default="runs.db", metavar="FILE", help="keep finished runs here")
+    add("--synthetic", action="store_true", help="use the generated arxiv-synthetic instead of ogbn-arxiv")
+    add("--store", default="runs.db", metavar="FILE", help="file of finished runs")
     add_execution(parser)
     add("-o", "--output", metavar="DIR", help="folder of the results (default: reproduced, or --from)")
     add("--from", dest="source", metavar="DIR", help="rebuild from the CSV files there; run nothing")
     add("--readme", metavar="FILE", help="also update the tables between the markers of this file")
-    add("--plan", action="store_true", help="list what is done and what is missing; run nothing")
+    add("--plan", action="store_true", help="list finished and missing runs; run nothing")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--option-weight", type=float, metavar="W", help="weight between any two options (default: 0)", **given)
     words = "a number; 'initial' for the initial opinions, 'initial*0.2' for a share; or a .csv file (default: 0)"
     add("--input", metavar="B", help=words, **given)
-    add("--initial", default="random", metavar="X", help="'random', or a .csv file with a line an agent")
+    add("--initial", default="random", metavar="X", help="'random', or a .csv file with one line per agent")
     add("--time", type=float, default=50.0, metavar="T", help="end of the simulation")
 
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.options < 1:
         raise InputError(f"--options is {args.options}: give at least 1")
     if {"attention", "relative_attention"} <= set(given):
-        raise InputError("--attention and --relative-attention say the same thing: leave one out")
+        raise InputError("--attention and --relative-attention both set the attention: leave one out")
     import numpy as np
     import scipy.sparse
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         found = dynamics.simulate(matrix, start, model=args.model, time=args.time, **given)
     except SolverError as error:
         reason, cure = str(error).partition(":")[0], "--attention" if args.model == "nonlinear" else "the weights"
-        raise SolverError(f"the end cannot be reached ({reason}): lower --time or {cure}") from error
+        raise SolverError(f"the simulation cannot be finished ({reason}): lower --time or {cure}") from error
     return finish(args, found, found.report(), str(found), files)
 
 
@@ -83,4 +83,4 @@ def _table(path: str) -> Any:
     try:
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as numbers ({error}): write a line an agent, no header") from error
+        raise InputError(f"{path} cannot be read as numbers ({error}): give one line per agent, no header") from error

@@ -3,9 +3,9 @@
     dissensus theory
     dissensus theory critical-attention
 
-A verdict is one of: 'holds'; 'holds, corrected', where the conclusion stands once a formula, a hypothesis or the
-measure is put right; 'fails as printed', where the numbers contradict the conclusion. Of the three graphs, the numbers
-shown are those nearest to failing. With a name, everything that the check measured is shown, and its note.
+A verdict is one of: 'holds'; 'holds, corrected' (the conclusion holds if a formula, a hypothesis or the measure is
+corrected); 'fails as printed' (the numbers contradict the conclusion). The numbers shown are those of the graph that is
+closest to failing. With the name of a check, all of its measurements and its note are shown.
 """
 
 import argparse

@@ -25,7 +25,7 @@ _GROUPS = {
     "model": ("the model", "Options of its own are given as --set model.NAME=VALUE."),
     "train": ("training", None),
 }
-# Settings with a flag of their own; the rest of the model's and of generated graphs' are reached with --set.
+# Settings without a flag of their own name. Options of models and of generated graphs have no flag: --set sets them.
 _WITHOUT_FLAG = {"data.name", "data.split", "data.fingerprint", "model.name", "model.fingerprint", "train.seed"}
 
 
@@ -35,15 +35,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     words = "splits, such as 1-10 or 0,2,5-7 (default: 1-10, or all fixed splits of the data)"
     add("--splits", metavar="LIST", help=words)
     add("--seeds", metavar="LIST", help="training seeds, such as 1-3; one run for each split and seed")
-    add("--store", metavar="FILE", help="keep finished runs here, and take from here those that it has")
-    add("--save", metavar="DIR", help="write the run with the best validation here, for 'predict'")
-    words = "follow epochs elsewhere: tensorboard:DIR, wandb:PROJECT or mlflow:URI"
+    add("--store", metavar="FILE", help="file of finished runs: new runs are added, existing ones are not repeated")
+    add("--save", metavar="DIR", help="save the model with the best validation metric to this folder, for 'predict'")
+    words = "log every epoch to tensorboard:DIR, wandb:PROJECT or mlflow:URI"
     add("--log", metavar="KIND:PLACE", help=words)
     add_execution(parser)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what says how one run is made: data, model, preset, file and settings."""
+    """Declare the arguments that configure a run: data, model, preset, file and settings."""
     given: dict[str, Any] = {"default": argparse.SUPPRESS}
     parser.usage = "%(prog)s NAME|FILE [options]"
     add = parser.add_argument
@@ -69,7 +69,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def planned(args: argparse.Namespace) -> tuple[dict[str, Any], Config, list[int] | None, list[int] | None]:
-    """The settings that are given, by section; the configuration; splits and seeds, None where none are named."""
+    """The given settings by section, the configuration, and the splits and seeds (None if not given)."""
     path = Path(args.graph).expanduser()
     layers = merge(
         str(path.resolve()) if path.exists() and args.graph not in names() else args.graph,
@@ -87,7 +87,7 @@ def planned(args: argparse.Namespace) -> tuple[dict[str, Any], Config, list[int]
         found.append(named or (None if value is None else [value]))
     config = Config.from_dict(layers).pinned()
     if config.data.name not in names() and config.data.undirected is None and config.data.load().one_way:
-        # A table of edges with one line for each is easily taken for an undirected graph.
+        # A table with one line for each edge may be meant as an undirected graph.
         say(
             f"{config.data.name}: no edge has its reverse, so messages go from source to target only: choose with "
             "--undirected (both ways) or --no-undirected (as it is)"
@@ -96,11 +96,11 @@ def planned(args: argparse.Namespace) -> tuple[dict[str, Any], Config, list[int]
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.save:  # before the training that it would be of
+    if args.save:  # an error here should come before the training
         try:
             Path(args.save).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"--save {args.save} cannot be made ({error.strerror}): give a folder") from error
+            raise InputError(f"--save {args.save} cannot be created ({error.strerror}): give another folder") from error
     from dissensus import runs
     from dissensus.cli._progress import Progress
 

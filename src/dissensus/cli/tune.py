@@ -1,9 +1,9 @@
-"""Search for settings on Ray Tune, and write the best as a preset for 'train --preset FILE'.
+"""Search for settings with Ray Tune, and write the best as a preset for 'train --preset FILE'.
 
     dissensus tune cora --model bimp --trials 50 --splits 1-5 --store search.db -o my.toml
     dissensus train cora --model bimp --preset my.toml --splits 101-120
 
-Settings are judged by the mean validation metric over several splits; test nodes are never looked at. The same command
+Settings are judged by the mean validation metric over several splits; test nodes are never used. The same command
 with the same --store continues where it was stopped. Without --address, Ray is started on this machine.
 """
 
@@ -14,26 +14,26 @@ from dissensus.cli._common import chosen, names, print_json, say
 from dissensus.cli.train import add_run_arguments, planned
 from dissensus.errors import InputError
 
-# Splits that are searched on unless the caller names them.
+# Number of splits for the search if none are given.
 _SPLITS = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add = parser.add_argument
-    add("--trials", type=int, default=20, metavar="N", help="settings to try")
+    add("--trials", type=int, default=20, metavar="N", help="number of settings to try")
     add("--splits", metavar="LIST", help=f"splits to validate on (default: the first {_SPLITS})")
     add("--search", default="random", help="how settings are proposed: random, or tpe (Optuna)")
-    add("--scheduler", default="asha", help="asha stops trials that lag behind early; none does not")
+    add("--scheduler", default="asha", help="asha, which stops bad trials early, or none")
     add("--space", metavar="FILE", help="TOML file with a search space, instead of the model's or the default one")
     add("--search-seed", type=int, default=1, metavar="N", help="seed of the proposals")
-    add("--store", metavar="FILE", help="keep finished runs here, and take from here those that it has")
-    add("--workers", type=int, metavar="N", help="trials at a time (default: as the cores allow)")
-    add("--threads", type=int, default=1, metavar="N", help="threads of one trial")
-    add("--address", metavar="HOST:PORT", help="a running Ray cluster; without, Ray starts here")
+    add("--store", metavar="FILE", help="file of finished runs: new runs are added, existing ones are not repeated")
+    add("--workers", type=int, metavar="N", help="number of parallel trials (default: as many as the cores allow)")
+    add("--threads", type=int, default=1, metavar="N", help="number of threads of each trial")
+    add("--address", metavar="HOST:PORT", help="a running Ray cluster (default: start Ray here)")
     add("-o", "--output", metavar="FILE", help="preset to write (default: DATASET-MODEL.toml)")
-    add("--also", metavar="MODELS", help="variants that the preset gives the same settings, a,b,c")
-    add("--quiet", action="store_true", help="no progress")
+    add("--also", metavar="MODELS", help="further models with the same settings in the preset, comma-separated")
+    add("--quiet", action="store_true", help="print no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         say(str(space))
     output = Path(args.output or f"{dataset}-{Path(model).name.replace(':', '-')}.toml")
     if output.suffix != ".toml":
-        raise InputError(f"-o {output}: a preset is a file that ends in .toml")
+        raise InputError(f"-o {output}: a preset is a .toml file: give a name that ends in .toml")
     also = [nn.info(name).name for name in names(args.also) or []]
 
     found = tune.search(

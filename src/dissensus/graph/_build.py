@@ -80,7 +80,7 @@ def _check_form(edge_index: Tensor) -> None:
         raise InputError(f"edge_index has dtype {edge_index.dtype}: convert it with edge_index.long()")
 
 
-# A graph first seen in inference mode must also work in training, so its tensors are created outside of that mode.
+# A graph first used in inference mode must also work in training, so its tensors are created outside of that mode.
 @torch.compiler.disable
 @torch.inference_mode(False)
 def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Graph:
@@ -98,9 +98,9 @@ def build(edge_index: Tensor, num_nodes: int, *, self_loops: bool = True) -> Gra
     if exporting():
         return Graph(*traced(edge_index, num_nodes, self_loops))
     key = (num_nodes, self_loops)
-    known = _CACHE.get(key, (edge_index,))
-    if known is not None:
-        return known
+    cached = _CACHE.get(key, (edge_index,))
+    if cached is not None:
+        return cached
     check_edge_index(edge_index, num_nodes)
     return _CACHE.put(key, (edge_index,), _build(edge_index.long(), num_nodes, self_loops))
 

@@ -1,4 +1,4 @@
-"""Sparse node features: in bags of words only a few per cent of the entries are non-zero."""
+"""Sparse node features, such as bags of words, in which only a few per cent of the entries are non-zero."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dissensus.runtime import exporting, on_reset
 
 HELLINGER = "hellinger"
 _NOT_FINITE = "NaN or infinite {}: clean it, e.g. with torch.nan_to_num"
-_NEGATIVE = "negative {}, so it has no shares to take roots of: use normalize_features=True"
+_NEGATIVE = "negative {}, and the Hellinger transform takes square roots: use normalize_features=True"
 # A row with a smaller norm counts as zero.
 _TINY = 1e-12
-# Below this share of non-zeros the sparse product is faster.
+# Below this fraction of non-zeros the sparse product is faster.
 _SPARSE_BELOW = 0.1
 
-# x -> (its version counter at the time, the results by how rows were normalised)
-_SEEN: Any = WeakIdKeyDictionary()
-on_reset(_SEEN.clear)
+# Cached results: x -> (x's version counter, the result for each value of ``normalize``)
+_CACHE: Any = WeakIdKeyDictionary()
+on_reset(_CACHE.clear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,13 @@ class SparseFeatures:
         values = self.values
         if how == HELLINGER:
             if (negative := (values.detach() < 0).nonzero()).numel():
-                raise self._bad(int(negative[0]), _NEGATIVE)
+                raise self._entry_error(int(negative[0]), _NEGATIVE)
             values = _root(values)
         norms = self.pattern.row_sums(values.square()).sqrt().clamp_min(_TINY)
         return SparseFeatures(self.pattern, values / norms.index_select(0, self.pattern.row))
 
-    def _bad(self, entry: int, complaint: str) -> InputError:
-        return _bad(int(self.pattern.row[entry]), int(self.pattern.col[entry]), complaint)
+    def _entry_error(self, entry: int, problem: str) -> InputError:
+        return _entry_error(int(self.pattern.row[entry]), int(self.pattern.col[entry]), problem)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """``X W' + b``, with W [out, features] and b [out]: [n, out]."""
@@ -86,7 +86,7 @@ class SparseFeatures:
         return out if bias is None else out + bias
 
 
-# Features first seen in inference mode must also work in training, so copies are created outside of that mode.
+# Features first used in inference mode must also work in training, so new tensors are created outside of that mode.
 @torch.compiler.disable
 @torch.inference_mode(False)
 def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Tensor | SparseFeatures:
@@ -101,7 +101,7 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Te
     """
     check_normalize(normalize)
     if isinstance(x, SparseFeatures):
-        return _finite(x).normalized(normalize)
+        return _check_finite(x).normalized(normalize)
     if not isinstance(x, Tensor):
         raise InputError(f"x is a {type(x).__name__}: pass a torch tensor of shape [nodes, features]")
     if exporting():
@@ -109,15 +109,15 @@ def features(x: Tensor | SparseFeatures, *, normalize: bool | str = False) -> Te
     # Inference tensors have no version counter to check, and a gradient belongs to a single forward pass.
     if x.is_inference() or x.requires_grad:
         return _convert(x, normalize)
-    version, known = _SEEN.get(x, (None, {}))
+    version, cached = _CACHE.get(x, (None, {}))
     if version != x._version:
-        known = {}
-        _SEEN[x] = (x._version, known)
-    if normalize not in known:
+        cached = {}
+        _CACHE[x] = (x._version, cached)
+    if normalize not in cached:
         converted = _convert(x, normalize)
-        # A reference to x itself would keep it alive forever.
-        known[normalize] = None if converted is x else converted
-    return x if known[normalize] is None else known[normalize]
+        # None stands for x itself: a reference to it would keep it alive forever.
+        cached[normalize] = None if converted is x else converted
+    return x if cached[normalize] is None else cached[normalize]
 
 
 def check_normalize(normalize: bool | str) -> None:
@@ -140,13 +140,13 @@ def _convert(x: Tensor, normalize: bool | str) -> Tensor | SparseFeatures:
         coo = x.to_sparse_coo().coalesce()
         row, col = coo.indices()
         return features(SparseFeatures(Pattern(row, col, (x.shape[0], x.shape[1])), coo.values()), normalize=normalize)
-    bad = _first_bad(x)
+    bad = _first_nonfinite(x)
     if bad is not None:
-        raise _bad(*divmod(bad, x.shape[1]), _NOT_FINITE)
+        raise _entry_error(*divmod(bad, x.shape[1]), _NOT_FINITE)
     if not (x.requires_grad or x.numel() == 0 or torch.count_nonzero(x) >= _SPARSE_BELOW * x.numel()):
         return SparseFeatures.from_dense(x).normalized(normalize)
     if normalize == HELLINGER and (negative := (x.detach() < 0).nonzero()).numel():
-        raise _bad(int(negative[0, 0]), int(negative[0, 1]), _NEGATIVE)
+        raise _entry_error(int(negative[0, 0]), int(negative[0, 1]), _NEGATIVE)
     return _normalized(x, normalize)
 
 
@@ -158,14 +158,14 @@ def _normalized(x: Tensor, normalize: bool | str) -> Tensor:
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True).clamp_min(_TINY)
 
 
-def _finite(x: SparseFeatures) -> SparseFeatures:
-    bad = _first_bad(x.values)
+def _check_finite(x: SparseFeatures) -> SparseFeatures:
+    bad = _first_nonfinite(x.values)
     if bad is not None:
-        raise x._bad(bad, _NOT_FINITE)
+        raise x._entry_error(bad, _NOT_FINITE)
     return x
 
 
-def _first_bad(values: Tensor) -> int | None:
+def _first_nonfinite(values: Tensor) -> int | None:
     # A finite sum proves that all entries are finite; only if it is not are the entries checked one by one.
     values = values.detach()
     if torch.isfinite(values.sum()):
@@ -174,5 +174,5 @@ def _first_bad(values: Tensor) -> int | None:
     return int(bad[0]) if bad.numel() else None
 
 
-def _bad(node: int, feature: int, complaint: str) -> InputError:
-    return InputError(f"x is {complaint.format(f'at node {node}, feature {feature}')}")
+def _entry_error(node: int, feature: int, problem: str) -> InputError:
+    return InputError(f"x is {problem.format(f'at node {node}, feature {feature}')}")

@@ -1,4 +1,4 @@
-"""The pattern of a sparse matrix: products and softmax, differentiable in the matrix's values and in dense factors."""
+"""The sparsity pattern of a matrix, with products and a softmax that are differentiable in values and dense factors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class Pattern:
-    """Where the entries of a sparse [rows, columns] matrix are, in CSR order, with the transpose prepared once.
+    """The sparsity pattern of a [rows, columns] matrix in CSR format. The pattern of the transpose is computed once.
 
     A matrix consists of a pattern and a vector of values, where ``values[e]`` is the entry at row ``row[e]`` and column
     ``col[e]``. The pattern is fixed, but the values can change with every call and can have gradients.
@@ -34,7 +34,7 @@ class Pattern:
         self.shape = shape
         self.row = row.to(index)
         self.col = col.to(index)
-        self.rowptr = _pointers(row, shape[0]).to(index)
+        self.rowptr = _row_pointers(row, shape[0]).to(index)
         self.entries = col.numel()
         self.device = col.device
 
@@ -93,7 +93,7 @@ class Pattern:
         Returns:
             [entries]
         """
-        return _Inner.apply(self, a.contiguous(), b.contiguous())
+        return _SampledProduct.apply(self, a.contiguous(), b.contiguous())
 
     def row_sums(self, values: Tensor) -> Tensor:
         """Sum of the values of each row: [entries, ...] -> [rows, ...]."""
@@ -134,30 +134,28 @@ class Pattern:
         values_t: Tensor,
         x: Tensor,
         g: Tensor,
-        by_values: Tensor | None,
+        grad_values: Tensor | None,
         *,
         add: Tensor | None = None,
         scale: float = 1.0,
         out: Tensor | None = None,
     ) -> Tensor:
         """The vector-Jacobian product of ``scale A(values) x``: returns ``scale (A' g + add)`` and adds ``scale <g_i,
-        x_j>`` to ``by_values``.
+        x_j>`` to ``grad_values``.
 
         Args:
             values_t: the entries of A', ``transposed(values)``.
             x: the dense factor, [columns, channels].
             g: the cotangent of the product, [rows, channels].
-            by_values: gradient of the values, [entries], which is added to; None if it is not needed.
+            grad_values: gradient of the values, [entries], which is added to; None if it is not needed.
             add: [columns, channels], or None.
             scale: scalar factor.
             out: where to write the result, [columns, channels]; must be neither x nor g.
         """
-        if by_values is not None:
-            if by_values.numel() != self.entries:
-                raise ValueError(
-                    f"by_values has {by_values.numel()} entries, but the pattern has {self.entries}: give one per entry"
-                )
-            sampled_product(self.rowptr, self.row, self.col, g, x, scale=scale, out=by_values)
+        if grad_values is not None:
+            if grad_values.numel() != self.entries:
+                raise ValueError(f"grad_values has {grad_values.numel()} entries: it must have {self.entries}")
+            sampled_product(self.rowptr, self.row, self.col, g, x, scale=scale, out=grad_values)
         return self.T.product(values_t, g, add=add, scale=scale, out=out)
 
     def reduced(self, values: Tensor, how: str) -> Tensor:
@@ -168,7 +166,7 @@ class Pattern:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.entries} entries)"
 
 
-def _pointers(row: Tensor, rows: int) -> Tensor:
+def _row_pointers(row: Tensor, rows: int) -> Tensor:
     pointers = row.new_zeros(rows + 1)
     torch.cumsum(torch.bincount(row, minlength=rows), 0, out=pointers[1:])
     return pointers
@@ -187,12 +185,12 @@ class _Product(torch.autograd.Function):
         if all(ctx.needs_input_grad[1:]) and not torch.is_grad_enabled():
             total = torch.zeros_like(values)
             return None, total, pattern.product_vjp(pattern.transposed(values), x, grad, total)
-        by_values = pattern.sddmm(grad, x) if ctx.needs_input_grad[1] else None
-        by_x = pattern.T.spmm(pattern.transposed(values), grad) if ctx.needs_input_grad[2] else None
-        return None, by_values, by_x
+        grad_values = pattern.sddmm(grad, x) if ctx.needs_input_grad[1] else None
+        grad_x = pattern.T.spmm(pattern.transposed(values), grad) if ctx.needs_input_grad[2] else None
+        return None, grad_values, grad_x
 
 
-class _Inner(torch.autograd.Function):
+class _SampledProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, a: Tensor, b: Tensor) -> Tensor:
         ctx.pattern = pattern
@@ -202,35 +200,35 @@ class _Inner(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
         pattern, (a, b), grad = ctx.pattern, ctx.saved_tensors, grads[0]
-        by_a = pattern.spmm(grad, b) if ctx.needs_input_grad[1] else None
-        by_b = pattern.T.spmm(pattern.transposed(grad), a) if ctx.needs_input_grad[2] else None
-        return None, by_a, by_b
+        grad_a = pattern.spmm(grad, b) if ctx.needs_input_grad[1] else None
+        grad_b = pattern.T.spmm(pattern.transposed(grad), a) if ctx.needs_input_grad[2] else None
+        return None, grad_a, grad_b
 
 
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, scores: Tensor, weight: Tensor | None) -> Tensor:
         ctx.pattern = pattern
-        # Subtracting the largest score of each row does not change the result, and exp cannot overflow.
-        shares = torch.sub(scores, pattern.reduced(scores, "max").index_select(0, pattern.row)).exp_()
+        # Subtracting the largest score of each row does not change the result and keeps exp from overflowing.
+        probs = torch.sub(scores, pattern.reduced(scores, "max").index_select(0, pattern.row)).exp_()
         if weight is not None:
-            shares.mul_(_aligned(weight, scores))
-        shares.div_(pattern.reduced(shares, "sum").index_select(0, pattern.row))
-        ctx.save_for_backward(shares, weight)
-        return shares
+            probs.mul_(_aligned(weight, scores))
+        probs.div_(pattern.reduced(probs, "sum").index_select(0, pattern.row))
+        ctx.save_for_backward(probs, weight)
+        return probs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor | None]:
         # s' = p (g - sum_row p g), and for the weights w' = s' / w
-        shares, weight = ctx.saved_tensors
-        weighted = shares * grads[0]
-        # Only the plain sum has derivatives of every order.
+        probs, weight = ctx.saved_tensors
+        weighted = probs * grads[0]
+        # `row_sums` can be differentiated again, `reduced` is faster.
         sums = ctx.pattern.row_sums(weighted) if torch.is_grad_enabled() else ctx.pattern.reduced(weighted, "sum")
-        by_scores = torch.addcmul(weighted, shares, sums.index_select(0, ctx.pattern.row), value=-1.0)
+        grad_scores = torch.addcmul(weighted, probs, sums.index_select(0, ctx.pattern.row), value=-1.0)
         if not ctx.needs_input_grad[2]:
-            return None, by_scores, None
-        by_weight = by_scores / _aligned(weight, by_scores)
-        return None, by_scores, by_weight.flatten(1).sum(1) if by_weight.dim() > 1 else by_weight
+            return None, grad_scores, None
+        grad_weight = grad_scores / _aligned(weight, grad_scores)
+        return None, grad_scores, grad_weight.flatten(1).sum(1) if grad_weight.dim() > 1 else grad_weight
 
 
 def _aligned(weight: Tensor, scores: Tensor) -> Tensor:

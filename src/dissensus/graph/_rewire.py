@@ -31,7 +31,7 @@ def rewire(
     restart: float = 0.05,
 ) -> tuple[Tensor, Tensor]:
     r"""The graph of `"Diffusion Improves Graph Learning" <https://arxiv.org/abs/1911.05485>`_ (Gasteiger et al., 2019):
-    the strongest entries of personalised PageRank.
+    the largest entries of personalised PageRank.
 
     .. math::
         \Pi = \alpha\,(I - (1 - \alpha)\, T)^{-1}, \qquad T = D^{-1/2} (A + I)\, D^{-1/2}
@@ -56,23 +56,24 @@ def rewire(
         raise InputError(f"restart is {restart}: it must be between 0 and 1, such as 0.05")
     if exporting():
         raise InputError(
-            "torch.export cannot trace the rewiring of a graph: rewire it first with dissensus.graph.rewire, and "
-            "export a model with rewire=False, which takes the new edges and weights as input"
+            "torch.export cannot trace the rewiring of a graph: export the model with rewire=False, and pass it the "
+            "edges and weights that dissensus.graph.rewire returns"
         )
-    key, parts = (num_nodes, neighbors, restart), (edge_index, edge_weight)
-    known = _CACHE.get(key, parts)
-    if known is not None:
-        return known
+    key, tensors = (num_nodes, neighbors, restart), (edge_index, edge_weight)
+    cached = _CACHE.get(key, tensors)
+    if cached is not None:
+        return cached
     graph = build(edge_index, num_nodes)
     given = graph.values(edge_weight)
     weight = torch.ones(graph.pattern.entries, device=edge_index.device) if given is None else given.float()
     # A + I: a self-loop of the given graph counts in addition to the one that every node gets.
     loops = graph.pattern.diagonal
     weight = weight.index_add(0, loops, (~graph.added[loops]).float())
-    return _CACHE.put(key, parts, _strongest(graph.pattern, weight, neighbors, restart))
+    return _CACHE.put(key, tensors, _sparse_pagerank(graph.pattern, weight, neighbors, restart))
 
 
-def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float) -> tuple[Tensor, Tensor]:
+def _sparse_pagerank(pattern: Pattern, weight: Tensor, neighbors: int, restart: float) -> tuple[Tensor, Tensor]:
+    """The edges and weights that :func:`rewire` returns, from the weights of A + I."""
     n = pattern.shape[0]
     scale = pattern.row_sums(weight).rsqrt()
     values = weight * scale[pattern.row.long()] * scale[pattern.col.long()]
@@ -84,7 +85,7 @@ def _strongest(pattern: Pattern, weight: Tensor, neighbors: int, restart: float)
         seeds = torch.arange(start, min(start + _BLOCK, n), device=weight.device)
         unit = torch.zeros(n, len(seeds), device=weight.device)
         unit[seeds, torch.arange(len(seeds), device=weight.device)] = 1.0
-        series = _chebyshev if symmetric else _powers
+        series = _chebyshev_series if symmetric else _neumann_series
         top, index = series(transition, values, unit, restart).topk(min(neighbors, n), dim=0)
         top = top.where(top > _TOLERANCE, 0.0)
         top /= top.sum(0)
@@ -102,7 +103,7 @@ def _is_symmetric(pattern: Pattern, transposed: Tensor, transition: Pattern) -> 
     return same_pattern and torch.allclose(transposed, transition.transposed(transposed))
 
 
-def _chebyshev(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> Tensor:
+def _chebyshev_series(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> Tensor:
     # 1/(1 - c x) = (1 + 2 sum_k r^k T_k(x)) / s  on [-1, 1], with s = sqrt(1 - c^2) and r = (1 - s)/c
     c = 1.0 - restart
     s = math.sqrt(1.0 - c * c)
@@ -110,8 +111,8 @@ def _chebyshev(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -
     terms = math.ceil(math.log(_TOLERANCE * (1.0 - r) * s / (2.0 * restart)) / math.log(r))
     before, now = unit, pattern.product(values, unit)
     total = unit + 2.0 * r * now
-    # T_k = 2 x T_{k-1} - T_{k-2}. With the signs + + - - + + ... on T_k it is a sum, which one fused product makes in
-    # place.
+    # T_k = 2 x T_{k-1} - T_{k-2}. Stored with the signs + + - - + + - - ..., this difference is a sum,
+    # S_k = +-2 x S_{k-1} + S_{k-2}, which one fused product computes in place.
     doubled = (values * -2.0, values * 2.0)
     for k in range(2, terms + 1):
         before, now = now, pattern.product(doubled[k % 2], now, add=before, out=before)
@@ -119,7 +120,7 @@ def _chebyshev(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -
     return total.mul_(restart / s)
 
 
-def _powers(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> Tensor:
+def _neumann_series(pattern: Pattern, values: Tensor, unit: Tensor, restart: float) -> Tensor:
     # sum_k (1 - a)^k T^k
     now, total = unit, unit.clone()
     for _ in range(math.ceil(math.log(_TOLERANCE) / math.log(1.0 - restart))):

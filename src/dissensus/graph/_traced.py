@@ -9,7 +9,7 @@ from dissensus.graph._pattern import Pattern
 
 
 class TracedPattern(Pattern):
-    """A square :class:`Pattern` whose products gather and scatter. Entries can be in any order; no derivatives.
+    """A square :class:`Pattern` that computes by gather and scatter. Entries can be in any order. Not differentiable.
 
     Args:
         row: row of each entry, [entries].
@@ -49,12 +49,12 @@ class TracedPattern(Pattern):
 
 
 def traced(edge_index: Tensor, n: int, self_loops: bool) -> tuple[TracedPattern, Tensor, Tensor]:
-    """Pattern, slots and added self-loops of a :class:`Graph` whose number of entries is symbolic."""
+    """The attributes ``pattern``, ``slot`` and ``added`` of a :class:`Graph` with a symbolic number of entries."""
     source, target = edge_index.long()
     nodes = torch.arange(n, device=edge_index.device)
     if not self_loops:
-        edges_in = torch.zeros_like(nodes).index_add(0, target, torch.ones_like(target))
-        nodes = nodes[edges_in == 0]
+        in_degree = torch.zeros_like(nodes).index_add(0, target, torch.ones_like(target))
+        nodes = nodes[in_degree == 0]
     # Even keys for edges and odd ones for added self-loops, so that an equal self-loop among the edges sorts first.
     marked, order = torch.cat([2 * (target * n + source), 2 * nodes * (n + 1) + 1]).sort()
     keys = torch.div(marked, 2, rounding_mode="floor")

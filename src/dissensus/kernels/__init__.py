@@ -1,7 +1,7 @@
 """The few operations that take nearly all the time, on plain tensors and without autograd.
 
-Each function is named for what it computes. It chooses the fastest routine of torch by the dtype and device of its
-tensors and by the processor; no other code makes that choice.
+Each function chooses torch's fastest routine for the dtype and device of its tensors and for the processor. No other
+code makes that choice.
 """
 
 from dissensus.kernels._dense import dense_product as dense_product

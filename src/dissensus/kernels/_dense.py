@@ -19,7 +19,7 @@ def linear_combination(
     """``sum_j weights[j] s_j``, where the s_j are first the terms and then the rows of a stack.
 
     Args:
-        weights: scalars; fewer than there are terms and rows leave out the last rows.
+        weights: scalars; if there are fewer than terms and rows, the last rows are left out.
         terms: at least one tensor, all of the same shape.
         stack: ``[rows, *shape]``, contiguous.
         out: where to write the sum; contiguous, and not one of the terms.
@@ -30,13 +30,13 @@ def linear_combination(
     rest = tuple(weights[len(terms) :])
     if rest:
         assert stack is not None
-        # One pass over the result for all rows.
-        out.view(1, -1).addmm_(_row(rest, out.dtype, out.device), stack[: len(rest)].view(len(rest), -1))
+        # A matrix product adds all rows in one pass over ``out``.
+        out.view(1, -1).addmm_(_row_vector(rest, out.dtype, out.device), stack[: len(rest)].view(len(rest), -1))
     return out
 
 
 @memoized(1024)
-def _row(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def _row_vector(weights: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor([weights], dtype=dtype, device=device)
 
 
@@ -49,7 +49,7 @@ def dense_product(x: Tensor, matrix: Tensor, out: Tensor | None = None) -> Tenso
     Args:
         x: [rows, channels].
         matrix: [channels, columns].
-        out: where to write the product; must be neither factor.
+        out: where to write the product; not one of the factors.
     """
     if x.dtype == torch.float32 and x.is_cpu and x.numel() and _mkl_misses_avx512() and not exporting():
         product = torch.ops.mkldnn._linear_pointwise(x, matrix.t(), None, "none", [], "")

@@ -19,7 +19,7 @@ from torch import Tensor
 _MKL = torch.backends.mkl.is_available()
 # Number of float32 values in a vector register of most CPUs.
 _LANES = 8
-# Number of entries whose rows are gathered at a time.
+# Number of entries for which rows are gathered at a time.
 _CHUNK = 1 << 18
 
 
@@ -44,7 +44,7 @@ def sparse_product(
         out: where to write the result; may be ``add``, but not ``x``.
     """
     rows = rowptr.numel() - 1
-    if not _has_csr(values):
+    if not _has_csr_product(values):
         total = x.new_zeros(rows, x.shape[1]).index_add_(0, row.long(), values.unsqueeze(1) * x.index_select(0, col))
     elif x.dtype == values.dtype == torch.float32 and x.is_cpu:
         total = torch.embedding_bag(x, col, rowptr, False, 0, False, values, True)[0]
@@ -80,13 +80,13 @@ def sampled_product(
     """
     if out is None:
         out = a.new_zeros(col.numel())
-    if not _has_csr(out):
-        # In pieces, so that memory stays well below entries x channels.
-        for place, i, j in zip(out.split(_CHUNK), row.split(_CHUNK), col.split(_CHUNK), strict=True):
-            place.add_(torch.linalg.vecdot(a.index_select(0, i), b.index_select(0, j)), alpha=scale)
+    if not _has_csr_product(out):
+        # In chunks, so that memory stays well below entries x channels.
+        for chunk, i, j in zip(out.split(_CHUNK), row.split(_CHUNK), col.split(_CHUNK), strict=True):
+            chunk.add_(torch.linalg.vecdot(a.index_select(0, i), b.index_select(0, j)), alpha=scale)
         return out
     if a.shape[1] % _LANES:
-        # With too few channels to fill a register the routine works one number at a time, ten times slower.
+        # If the channels do not fill whole registers, the routine is not vectorised and ten times slower.
         a, b = (torch.nn.functional.pad(v, (0, -v.shape[1] % _LANES)) for v in (a, b))
     total = csr_matrix(rowptr, col, out, (a.shape[0], b.shape[0]))
     torch.sparse.sampled_addmm(total, a, b.t(), alpha=scale, out=total)
@@ -95,18 +95,19 @@ def sampled_product(
 
 def csr_matrix(rowptr: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     """The matrix as a torch sparse CSR tensor that shares memory with the values."""
-    _expect_csr()
+    _avoid_beta_warning()
     return torch.sparse_csr_tensor(rowptr, col, values, shape, check_invariants=False)
 
 
-def _has_csr(values: Tensor) -> bool:
+def _has_csr_product(values: Tensor) -> bool:
+    """Whether torch has a fast CSR product for these values."""
     return values.numel() > 0 and (values.is_cuda or (_MKL and values.is_cpu))
 
 
 @cache
-def _expect_csr() -> None:
-    # Torch warns at the first CSR tensor of a process that the layout is in beta, which does not concern users of a
-    # model. That first one is made here, so that no filter has to be set for each product.
+def _avoid_beta_warning() -> None:
+    # When a process creates its first CSR tensor, torch warns that the layout is in beta, which does not concern users
+    # of a model. This function creates that first one, so that no warning filter is needed for each product.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.zeros(0, dtype=torch.int64), torch.zeros(0), (1, 1))

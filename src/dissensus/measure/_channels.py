@@ -9,7 +9,7 @@ from dissensus.measure._checks import check_state
 from dissensus.measure._node_similarity import scaled, where_finite
 
 # All singular values are computed if the smaller of the two dimensions (nodes, channels) is at most this. The cost is
-# linear in the larger one.
+# linear in the larger one. Otherwise only the `_SKETCH` largest are computed.
 _EXACT = 2048
 _SKETCH = 96
 _POWER_ITERATIONS = 4
@@ -18,14 +18,14 @@ _POWER_ITERATIONS = 4
 class Spectrum(NamedTuple):
     """Singular values of a state scaled to a largest entry of 1.
 
-    ``values [..., k]`` are the largest ones in descending order. Of the ``unseen`` remaining ones only the sum of
-    squares, ``tail [...]``, is known. ``finite [...]`` is False for a state that is not finite, whose values are those
-    of a zero state.
+    ``values [..., k]`` are the k largest ones in descending order. The ``missing`` smaller ones are not computed; only
+    their sum of squares, ``tail [...]``, is known. ``finite [...]`` is False for a state that is not finite, whose
+    values are those of a zero state.
     """
 
     values: Tensor
     tail: Tensor
-    unseen: int
+    missing: int
     finite: Tensor
 
     @property
@@ -59,10 +59,12 @@ def _leading(x: Tensor) -> Tensor:
 
 
 def effective_rank_of(s: Spectrum) -> Tensor:
-    each = (s.tail / max(1, s.unseen)).sqrt()
-    total = s.values.sum(-1) + s.unseen * each
+    # The missing singular values are taken to be equal.
+    small = (s.tail / max(1, s.missing)).sqrt()
+    total = s.values.sum(-1) + s.missing * small
     divisor = torch.where(total == 0, 1.0, total)
-    entropy = torch.special.entr(s.values / divisor[..., None]).sum(-1) + s.unseen * torch.special.entr(each / divisor)
+    entropy = torch.special.entr(s.values / divisor[..., None]).sum(-1)
+    entropy = entropy + s.missing * torch.special.entr(small / divisor)
     return _where_defined(s, torch.where(total == 0, 0.0, entropy.exp()))
 
 
@@ -137,7 +139,7 @@ def rank_one_distance(x: Tensor) -> Tensor:
 def channel_correlation(x: Tensor) -> Tensor:
     r"""Mean absolute Pearson correlation over pairs of channels, :math:`\frac{2}{c(c-1)} \sum_{k<l} |\rho_{kl}|`.
 
-    Pairs with a channel that is constant over the nodes (up to four units of rounding of its dtype) are left out. If no
+    Pairs with a channel that is constant over the nodes (up to four times its rounding error) are left out. If no
     pair is left (consensus, a single node, a single channel), the value is 0. It is NaN for a state that is not finite.
 
     Args:

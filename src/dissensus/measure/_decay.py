@@ -55,13 +55,13 @@ def decay_rate(
         ``rate``, the ends ``lower`` and ``upper`` of its confidence interval, and the number of ``points`` in the fit.
     """
     values, eps = _vector("energies", energies)
-    at, _ = _vector("times", times)
-    if len(values) != len(at):
-        raise InputError(f"{len(values)} energies but {len(at)} times: give one time for each energy")
+    t, _ = _vector("times", times)
+    if len(values) != len(t):
+        raise InputError(f"{len(values)} energies but {len(t)} times: give one time for each energy")
     if (values < 0).any():
         raise InputError("energies must not be negative: pass dirichlet_energy(...), not its logarithm")
-    if not np.isfinite(at).all() or (np.diff(at) <= 0).any():
-        raise InputError("times must be finite and strictly increasing")
+    if not np.isfinite(t).all() or (np.diff(t) <= 0).any():
+        raise InputError("times must be finite and strictly increasing: sort them, with one energy for each time")
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, not {confidence}")
 
@@ -76,29 +76,29 @@ def decay_rate(
     if points == 0 or len(values) == 1:
         return DecayRate(nan, nan, nan, points)
     if points == 1:
-        return _one_point(values, at, float(floors[1]))
+        return _one_point(values, t, float(floors[1]))
     # Logarithms of ratios to the first value, so that a large constant does not cost digits of the slope.
-    return _fit(np.log(values[:points] / values[0]), at[:points], confidence)
+    return _fit(np.log(values[:points] / values[0]), t[:points], confidence)
 
 
-def _one_point(values: NDArray[np.float64], at: NDArray[np.float64], floor: float) -> DecayRate:
+def _one_point(values: NDArray[np.float64], t: NDArray[np.float64], floor: float) -> DecayRate:
     if not np.isfinite(values[1]):
         return DecayRate(-inf, -inf, inf, 1)
-    reached = np.log(values[0] / floor) / (at[1] - at[0]) if floor > 0 else inf
-    return DecayRate(inf, float(reached), inf, 1)
+    lower = np.log(values[0] / floor) / (t[1] - t[0]) if floor > 0 else inf
+    return DecayRate(inf, float(lower), inf, 1)
 
 
-def _fit(logs: NDArray[np.float64], at: NDArray[np.float64], confidence: float) -> DecayRate:
-    centred = at - at.mean()
+def _fit(logs: NDArray[np.float64], t: NDArray[np.float64], confidence: float) -> DecayRate:
+    centred = t - t.mean()
     spread = float(centred @ centred)
     slope = float(centred @ logs) / spread
-    freedom = len(at) - 2
-    if freedom == 0:
-        return DecayRate(-slope, -inf, inf, len(at))
+    degrees_of_freedom = len(t) - 2
+    if degrees_of_freedom == 0:
+        return DecayRate(-slope, -inf, inf, len(t))
     residual = logs - logs.mean() - slope * centred
-    error = float(np.sqrt(residual @ residual / freedom / spread))
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
-    return DecayRate(-slope, -slope - half, -slope + half, len(at))
+    error = float(np.sqrt(residual @ residual / degrees_of_freedom / spread))
+    half = float(stats.t.ppf((1 + confidence) / 2, degrees_of_freedom)) * error
+    return DecayRate(-slope, -slope - half, -slope + half, len(t))
 
 
 def _vector(name: str, values: Tensor | ArrayLike | Sequence[float]) -> tuple[NDArray[np.float64], float]:

@@ -202,17 +202,17 @@ def depths(
         settings: dict[str, Any] = {"hidden": hidden_channels or 64, "seed": 1 if seed is None else seed}
         return _untrained(found, settings, depths or DEPTHS, loaded, name, split, notify)
     if hidden_channels is not None or seed is not None:
-        raise InputError("hidden channels and seed are for untrained models: leave them out, or name a model")
+        raise InputError("hidden channels and seed are for untrained models: leave them out, or give a model's name")
     settings = {}
     if isinstance(model, PathLike):
         settings = {"load": str(model)}
         model = _load(Path(model))
     saved = model if isinstance(model, Saved) else None
     loaded, name, split = _dataset("cora" if dataset is None and saved is None else dataset, saved, split, notify)
-    one = model.model if isinstance(model, Saved) else model
-    # If the classes have other names, their numbers mean nothing to the model.
+    module = model.model if isinstance(model, Saved) else model
+    # If the dataset's classes have other names than the model's, its labels cannot be used for the loss.
     labelled = saved is None or saved.classes == loaded.class_names
-    return _given(one, settings, depths, loaded, name, split, labelled=labelled)
+    return _given(module, settings, depths, loaded, name, split, labelled=labelled)
 
 
 def _load(path: Path) -> Saved | torch.nn.Module:
@@ -220,13 +220,13 @@ def _load(path: Path) -> Saved | torch.nn.Module:
     if path.is_dir():
         return train.load_saved(path)
     try:
-        facts = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
     except OSError:
         return nn.load(path)
-    except ValueError:  # damaged, but it may be one of ours
+    except ValueError:  # a damaged config.json, which load_saved reports if it is ours
         return train.load_saved(path.parent)
-    # Models of other programs also have a config.json next to them.
-    ours = path.name == "model.safetensors" and isinstance(facts, dict) and "format" in facts
+    # Other libraries, too, write a config.json next to their models.
+    ours = path.name == "model.safetensors" and isinstance(config, dict) and "format" in config
     return train.load_saved(path.parent) if ours else nn.load(path)
 
 
@@ -245,8 +245,8 @@ def _dataset(
         dataset = data.load(given) if saved is None else train.prepare(saved, given)
         if saved is not None and train.order_unknown(saved, dataset):
             notify(
-                f"{name} is not the graph that the model is bound to, node by node: its nodes must be those of "
-                "training, in their order there, or the measures mean nothing"
+                f"the model depends on the nodes of its training graph, and {name} may be another graph: the measures "
+                "are only meaningful if it has the same nodes in the same order"
             )
     if split is None:
         same = own is not None and own.name in (name, str(Path(name).resolve()))
@@ -275,14 +275,14 @@ def _untrained(
         torch.manual_seed(settings["seed"])
         # The last layer of a discrete model gives the scores, so there is one layer more than hidden ones.
         options = model.at_depth(depth if model.continuous else depth + 1)
-        made = model.create(hidden_channels=settings["hidden"], **sizes, **options)
-        if hasattr(made, "trajectory"):
-            (state,) = watch(made, graph, times=[depth]).states
+        created = model.create(hidden_channels=settings["hidden"], **sizes, **options)
+        if hasattr(created, "trajectory"):
+            (state,) = watch(created, graph, times=[depth]).states
         else:
-            states = watch(made, graph).states
+            states = watch(created, graph).states
             state = next((s for s in reversed(states) if s.size(1) == settings["hidden"]), states[-1])
-        response = filter_response(made, graph, bands=20 if depth == depths[-1] else 0, probes=2)
-        gradient = _gradient_norm(made, graph, dataset.num_classes)
+        response = filter_response(created, graph, bands=20 if depth == depths[-1] else 0, probes=2)
+        gradient = _gradient_norm(created, graph, dataset.num_classes)
         measured = {"gradient_norm": gradient, "sharpening": response.sharpening}
         rows.append({"depth": depth, **summary(state, graph.edge_index), **measured})
     return Depths(model.name, name, split, model.continuous, rows, {}, settings, response)
@@ -301,8 +301,8 @@ def _given(
     """Measure one model at every depth. Gradient norm and filter response are those of the whole model."""
     graph = copy(_graph(dataset, split))
     graph.x = graph.x.to(next(model.parameters()).dtype)
-    ours, classes = isinstance(model, nn.Model), dataset.num_classes
-    outputs = () if ours else watch(model, graph).states
+    is_ours, classes = isinstance(model, nn.Model), dataset.num_classes
+    outputs = () if is_ours else watch(model, graph).states
     readable: Sequence[int] = range(1, len(outputs) + 1)
     if isinstance(model, nn.Model):
         readable, classes = DEPTHS if model.continuous else _hidden_layers(model), model.config["out_channels"]
@@ -312,9 +312,9 @@ def _given(
     depths = depths or readable
     if not continuous and depths[-1] > readable[-1]:
         raise InputError(
-            f"depths reaches {depths[-1]}, but the model has {readable[-1]} hidden layers: give at most that"
+            f"depths reaches {depths[-1]}, but the model has {readable[-1]} hidden layers: give no larger depth"
         )
-    states = watch(model, graph, times=depths).states if ours else [outputs[depth - 1] for depth in depths]
+    states = watch(model, graph, times=depths).states if is_ours else [outputs[depth - 1] for depth in depths]
     rows: list[Row] = [
         {"depth": depth, **summary(state, graph.edge_index)} for depth, state in zip(depths, states, strict=True)
     ]
@@ -325,7 +325,7 @@ def _given(
 
 
 def _hidden_layers(model: nn.Model) -> list[int]:
-    # Hundreds of states as wide as the features would fill the memory, so only a few are read of such a model.
+    # Hundreds of states as wide as the features would fill the memory, so SGC and DGC name a few layers (`milestones`).
     return [int(layer) for layer in model.milestones if layer] or list(range(1, model.config["num_layers"]))
 
 

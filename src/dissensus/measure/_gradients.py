@@ -47,21 +47,19 @@ def gradient_norms(
     check_data(data)
     if loss is None:
         if getattr(data, "y", None) is None or not (data.y >= 0).any():
-            raise InputError("data.y has no labels: give some, or another loss=")
+            raise InputError("data.y has no labels: add labels (y >= 0), or pass another loss=")
         loss = _cross_entropy
     if of == "states":
-        return _by_state(model, data, loss, layers, forward)
+        return _state_norms(model, data, loss, layers, forward)
     if layers is not None:
         raise InputError("layers= chooses outputs, not parameters: leave it out, or use of='states'")
-    return _by_parameter(model, data, loss, forward)
+    return _parameter_norms(model, data, loss, forward)
 
 
-def _by_parameter(model: nn.Module, data: Data, loss: Loss, forward: Forward | None) -> dict[str, float]:
+def _parameter_norms(model: nn.Module, data: Data, loss: Loss, forward: Forward | None) -> dict[str, float]:
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not named:
-        raise InputError(
-            f"{type(model).__name__} has no trainable parameters: use of='states' for the gradient by layer"
-        )
+        raise InputError(f"{type(model).__name__} has no trainable parameters: use of='states'")
     with torch.enable_grad(), evaluating(model):
         value = loss(call(model, data, forward), data)
         gradients = _gradients(value, [p for _, p in named])
@@ -72,7 +70,7 @@ def _by_parameter(model: nn.Module, data: Data, loss: Loss, forward: Forward | N
     return {layer: square**0.5 for layer, square in squares.items()}
 
 
-def _by_state(
+def _state_norms(
     model: nn.Module, data: Data, loss: Loss, layers: str | Sequence[str] | None, forward: Forward | None
 ) -> dict[str, float]:
     selected = select_layers(model, layers)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-# Number of entries gathered at once, which takes tens of megabytes, however many edges there are.
+# Number of entries gathered at once. This bounds the memory to tens of megabytes for any number of edges.
 _CHUNK = 2**20
 
 
@@ -37,12 +37,12 @@ def dirichlet_energy(
     """
     state = scaled(x) if relative else x
     total = x.new_zeros(x.shape[:-2], dtype=torch.float64)
-    for part in _parts(x, edge_index):
-        source, target = edge_index[:, part]
+    for chunk in _edge_chunks(x, edge_index):
+        source, target = edge_index[:, chunk]
         difference = state.index_select(-2, target).double() - state.index_select(-2, source).double()
         squares = difference.square().sum(-1)
         if edge_weight is not None:
-            squares = squares * edge_weight[part].double()
+            squares = squares * edge_weight[chunk].double()
         total = total + squares.sum(-1)
     if relative:
         norm = state.square().sum((-2, -1))
@@ -81,11 +81,11 @@ def mean_average_distance(x: Tensor, edge_index: Tensor) -> Tensor:
     is_zero = length.squeeze(-1) == 0
 
     sums = x.new_zeros(x.shape[:-1], dtype=torch.float64)
-    for part in _parts(x, edge_index):
-        source, target = edge_index[:, part]
+    for chunk in _edge_chunks(x, edge_index):
+        source, target = edge_index[:, chunk]
         # For unit vectors 1 - cos = |u - v|^2 / 2, which is free of cancellation if they are nearly parallel.
-        gap = directions.index_select(-2, target) - directions.index_select(-2, source)
-        distance = gap.square().sum(-1) / 2
+        difference = directions.index_select(-2, target) - directions.index_select(-2, source)
+        distance = difference.square().sum(-1) / 2
         one_is_zero = is_zero.index_select(-1, target) != is_zero.index_select(-1, source)
         sums = sums.index_add(-1, target, torch.where(one_is_zero, 1.0, distance))
     degree = torch.bincount(edge_index[1], minlength=num_nodes)
@@ -109,8 +109,8 @@ def where_finite(x: Tensor, value: Tensor) -> Tensor:
     return torch.where(x.isfinite().all(-1).all(-1), value, torch.nan)
 
 
-def _parts(x: Tensor, edge_index: Tensor) -> Iterator[slice]:
-    """Slices of the edges, so short that gathering the rows of ``x`` for one of them needs little memory."""
+def _edge_chunks(x: Tensor, edge_index: Tensor) -> Iterator[slice]:
+    """Slices of the edges that are small enough to gather the rows of ``x`` for one slice in little memory."""
     size = max(1, _CHUNK // max(1, x.numel() // x.size(-2)))
     for start in range(0, edge_index.size(1), size):
         yield slice(start, start + size)

@@ -61,7 +61,7 @@ def select_layers(model: nn.Module, layers: str | Sequence[str] | None) -> dict[
                 raise unknown("layer", name, modules)
         selected = {name: modules[name] for name in names}
     if not selected:
-        raise InputError(f"{type(model).__name__} has no layers to read: name some of its modules in layers=")
+        raise InputError(f"{type(model).__name__} has no layers to read: name some modules with layers=")
     return selected
 
 
@@ -69,16 +69,18 @@ def _children(model: nn.Module) -> dict[str, nn.Module]:
     """The top-level children. A list or dictionary of modules, which is never called, is replaced by its members."""
     found: dict[str, nn.Module] = {}
     for name, child in model.named_children():
-        holds = isinstance(child, nn.ModuleList | nn.ModuleDict)
-        found |= {f"{name}.{inner}": part for inner, part in _children(child).items()} if holds else {name: child}
+        if isinstance(child, nn.ModuleList | nn.ModuleDict):
+            found |= {f"{name}.{inner}": module for inner, module in _children(child).items()}
+        else:
+            found[name] = child
     return found
 
 
 @contextmanager
 def recording(
-    layers: dict[str, nn.Module], nodes: int, keep: Callable[[Tensor], Tensor]
+    layers: dict[str, nn.Module], nodes: int, transform: Callable[[Tensor], Tensor]
 ) -> Iterator[list[tuple[str, Tensor]]]:
-    """Context manager that collects ``(name, keep(state))`` for every call of a layer in a list, through hooks."""
+    """Context manager with a list, to which forward hooks append ``(name, transform(state))`` for every layer call."""
     records: list[tuple[str, Tensor]] = []
     calls: Counter[str] = Counter()
 
@@ -87,7 +89,7 @@ def recording(
             state = _state_in(output, nodes)
             if state is not None:
                 calls[name] += 1
-                records.append((name if calls[name] == 1 else f"{name}#{calls[name]}", keep(state)))
+                records.append((name if calls[name] == 1 else f"{name}#{calls[name]}", transform(state)))
 
         return hook
 

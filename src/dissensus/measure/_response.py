@@ -20,8 +20,8 @@ from dissensus.measure._reading import Forward, call, check_data, evaluating
 _EXACT_NODES = 3000
 _ORDER = 80
 _NOISE_COLUMNS = 4
-# Number of entries of the sketch of J'W, so large that sketching adds well under one per cent to the error.
-_ENTRIES = 2**20
+# Number of entries of the sketch of J'W, enough for a sketching error well below one per cent.
+_SKETCH_ENTRIES = 2**20
 
 
 class FilterResponse(NamedTuple):
@@ -86,30 +86,30 @@ def filter_response(
     if bands < 0 or probes < 1:
         raise InputError(f"bands is {bands} and probes is {probes}: give at least 0 bands and at least 1 probe")
     frequency = (torch.arange(bands, dtype=torch.float64) + 0.5) * (2 / max(1, bands))
-    columns = max(1, min(int(data.x.size(-1)), _ENTRIES // int(data.x.size(0)) // probes))
-    pulled = _pull_back(model, data, probes, columns, seed, forward)
+    columns = max(1, min(int(data.x.size(-1)), _SKETCH_ENTRIES // int(data.x.size(0)) // probes))
+    vjps = _random_vjps(model, data, probes, columns, seed, forward)
 
-    edges, kept = _simple_graph(data.edge_index.cpu(), int(data.x.size(0)))
+    edges, connected = _simple_graph(data.edge_index.cpu(), int(data.x.size(0)))
     if not edges.numel():
         return FilterResponse(frequency, torch.full_like(frequency, torch.nan), 0.5, 0.5)
-    pulled = pulled[kept]
-    if not bool(pulled.isfinite().all()):
+    vjps = vjps[connected]
+    if not bool(vjps.isfinite().all()):
         return FilterResponse(frequency, torch.full_like(frequency, torch.nan), torch.nan, torch.nan)
-    sharpening = _sharpening(pulled, edges)
+    sharpening = _sharpening(vjps, edges)
     if not bands:
         return FilterResponse(frequency, frequency.clone(), sharpening, 1 - sharpening)
-    laplacian = _laplacian(edges, len(kept))
-    if len(kept) <= _EXACT_NODES:
-        energy, count = _exact(laplacian, pulled.numpy(), bands)
+    laplacian = _laplacian(edges, len(connected))
+    if len(connected) <= _EXACT_NODES:
+        energy, count = _exact_bands(laplacian, vjps.numpy(), bands)
     else:
-        energy, count = _polynomial(laplacian, pulled.numpy(), bands, np.random.default_rng(seed))
-    # Leakage into an empty band amounts to a small fraction of an eigenvalue.
+        energy, count = _chebyshev_bands(laplacian, vjps.numpy(), bands, np.random.default_rng(seed))
+    # The approximation of a band leaks into its neighbours, so an empty band has a count that is small but not zero.
     occupied = count > 0.5
     gain = np.sqrt(energy / (probes * data.x.size(-1) * np.where(occupied, count, 1.0)))
     return FilterResponse(frequency, torch.from_numpy(np.where(occupied, gain, np.nan)), sharpening, 1 - sharpening)
 
 
-def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: int, forward: Forward | None) -> Tensor:
+def _random_vjps(model: nn.Module, data: Data, probes: int, columns: int, seed: int, forward: Forward | None) -> Tensor:
     """``J' W`` for random output directions W, ``[n, probes * columns]`` in double precision on the CPU.
 
     If a probe has more channels than ``columns``, random signs mix them to that many columns, which preserves the
@@ -119,14 +119,14 @@ def _pull_back(model: nn.Module, data: Data, probes: int, columns: int, seed: in
     data.x = data.x.detach().requires_grad_()
     nodes, channels = data.x.shape
     generator = torch.Generator().manual_seed(seed)
-    pulled = torch.empty(probes, nodes, columns, dtype=torch.float64)
+    vjps = torch.empty(probes, nodes, columns, dtype=torch.float64)
     with torch.enable_grad(), evaluating(model):
         for k in range(probes):
-            # One forward pass for every backward pass, because not every model's backward can be run twice.
+            # One forward pass for every backward pass, because some models cannot run backward twice.
             gradient = _random_gradient(call(model, data, forward), data.x, generator).double().cpu()
             signs = torch.randint(0, 2, (channels, columns), generator=generator).double() * 2 - 1
-            pulled[k] = gradient if columns == channels else gradient @ (signs / columns**0.5)
-    return pulled.transpose(0, 1).reshape(nodes, -1)
+            vjps[k] = gradient if columns == channels else gradient @ (signs / columns**0.5)
+    return vjps.transpose(0, 1).reshape(nodes, -1)
 
 
 def _random_gradient(output: Any, x: Tensor, generator: torch.Generator) -> Tensor:
@@ -144,22 +144,25 @@ def _random_gradient(output: Any, x: Tensor, generator: torch.Generator) -> Tens
 
 
 def _simple_graph(edge_index: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """The edges of the undirected graph without self-loops and duplicates, and the nodes with at least one edge."""
+    """The edges of the undirected graph without self-loops and duplicates, and the nodes with at least one edge.
+
+    The edges number these nodes from 0.
+    """
     edge_index = remove_self_loops(edge_index.long())[0]
     edge_index = coalesce(to_undirected(edge_index, num_nodes=nodes), num_nodes=nodes)
-    kept, relabelled = edge_index.unique(return_inverse=True)
-    return relabelled.view(2, -1), kept
+    connected, relabelled = edge_index.unique(return_inverse=True)
+    return relabelled.view(2, -1), connected
 
 
-def _sharpening(pulled: Tensor, edges: Tensor) -> float:
+def _sharpening(vjps: Tensor, edges: Tensor) -> float:
     """``tr(G' L G) / (2 tr(G' G))``, where ``tr(G' L G)`` is the sum of squared differences of ``D^-1/2 G``."""
     degree = torch.bincount(edges[0]).double()
-    largest = float(pulled.abs().max())
+    largest = float(vjps.abs().max())
     if largest == 0:
         return 0.5
-    pulled = pulled / largest
-    rough = float(dirichlet_energy(pulled / degree.sqrt()[:, None], edges)) * len(degree) / 2
-    return rough / (2 * float(pulled.square().sum()))
+    vjps = vjps / largest
+    energy = float(dirichlet_energy(vjps / degree.sqrt()[:, None], edges)) * len(degree) / 2
+    return energy / (2 * float(vjps.square().sum()))
 
 
 def _laplacian(edges: Tensor, nodes: int) -> sparse.csr_array:
@@ -172,7 +175,7 @@ def _laplacian(edges: Tensor, nodes: int) -> sparse.csr_array:
 Bands = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def _exact(laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int) -> Bands:
+def _exact_bands(laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int) -> Bands:
     """The energy of ``signal [n, columns]`` in each band, and the number of eigenvalues in the band."""
     eigenvalues, eigenvectors = np.linalg.eigh(laplacian.toarray())
     band = np.clip((eigenvalues * bands / 2).astype(int), 0, bands - 1)
@@ -180,10 +183,13 @@ def _exact(laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int)
     return np.bincount(band, energy, bands).astype(float), np.bincount(band, minlength=bands).astype(float)
 
 
-def _polynomial(
+def _chebyshev_bands(
     laplacian: sparse.csr_array, signal: NDArray[np.float64], bands: int, generator: np.random.Generator
 ) -> Bands:
-    """The same from Chebyshev moments ``<s, T_k(L - I) s>`` of the signal and, for the numbers, of white noise."""
+    """An estimate of :func:`_exact_bands` from Chebyshev moments ``<s, T_k(L - I) s>``.
+
+    The moments of the signal give the energies, and those of white noise the numbers of eigenvalues.
+    """
     nodes, columns = signal.shape
     noise = generator.choice([-1.0, 1.0], (nodes, _NOISE_COLUMNS)) / np.sqrt(_NOISE_COLUMNS)
     both = np.concatenate([signal, noise], axis=1)

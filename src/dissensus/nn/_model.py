@@ -154,7 +154,7 @@ class Model(torch.nn.Module):
         from safetensors.torch import save_file
 
         if not Path(path).parent.is_dir():
-            raise InputError(f"there is no folder {Path(path).parent}: make it first")
+            raise InputError(f"there is no folder {Path(path).parent}: create it first")
         tensors = {key: value.contiguous() for key, value in self.state_dict().items()}
         metadata = {"class": type(self).__name__, "config": json.dumps(self.config)}
         save_file(tensors, str(path), metadata=metadata)

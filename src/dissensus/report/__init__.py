@@ -1,8 +1,8 @@
-"""Tables, charts and one self-contained page from plain numbers; no torch, no network.
+"""Tables, charts and self-contained pages from plain numbers. Neither torch nor a network is needed.
 
-A :class:`Table` or :class:`Curves` holds data once and is shown in every form: on a terminal, as Markdown, CSV, files
-for print, and on a :class:`Page`. A page draws its charts itself; files for print need matplotlib, the extra ``plot``.
-:func:`lab` writes the laboratory, which simulates opinions in the browser.
+A :class:`Table` is shown on a terminal, as Markdown or CSV, or on a :class:`Page`. A :class:`Curves` chart is shown on
+a page or saved as PNG and SVG, which needs matplotlib (the extra ``plot``). :func:`lab` writes the laboratory, which
+simulates opinions in the browser.
 """
 
 from dissensus.report._curves import Curves, Series

@@ -1,4 +1,4 @@
-"""Line charts: the data once, drawn by matplotlib for print and by the script of a page."""
+"""Line charts, drawn by matplotlib for print and by a script on a page."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from typing import Any
 
 from dissensus.errors import InputError
 
-_BELOW = 1e-5  # zero is drawn this much lower than the floor of a logarithmic axis
+_ZERO = 1e-5  # on a logarithmic axis with a floor, zero is drawn at this multiple of the floor
 
 
 @dataclass
 class Series:
     """One line: ``y`` over ``x``, optionally with a band from ``low`` to ``high``; all of the same length.
 
-    A NaN leaves a gap. Series of the same name share colour, marker and legend entry, so that a curve may be given in
-    several pieces; ``dashed`` draws the line broken and its markers hollow.
+    NaN leaves a gap. Series of the same name share colour, marker and legend entry, so a curve can consist of several
+    series. A ``dashed`` series has a dashed line and hollow markers.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Series:
     def __post_init__(self) -> None:
         self.x, self.y = _floats(self.x), _floats(self.y)
         if (self.low is None) != (self.high is None):
-            raise InputError(f"series {self.name!r} has one end of its band; give both low and high, or neither")
+            raise InputError(f"series {self.name!r} has only one end of its band; give both low and high, or neither")
         if self.low is not None and self.high is not None:
             self.low, self.high = _floats(self.low), _floats(self.high)
         lengths = [len(part) for part in (self.x, self.y, self.low, self.high) if part is not None]
         if len(set(lengths)) > 1:
             raise InputError(
-                f"series {self.name!r} has parts of lengths {lengths}; give one y, low and high for each x"
+                f"series {self.name!r} has x, y, low and high of lengths {lengths}; give one of each for every x"
             )
 
 
@@ -44,9 +44,9 @@ class Series:
 class Curves:
     """Several :class:`Series` on common axes.
 
-    On a logarithmic axis values that are not positive cannot be drawn and leave a gap. With ``y_floor``, smaller values
-    are drawn at a tick of their own, ``< y_floor``, and zero at another one below it. :meth:`save` writes files for
-    print, which needs matplotlib (the extra ``plot``); a :class:`Page` draws the chart by itself.
+    On a logarithmic axis, values that are not positive leave a gap. With ``y_floor``, all positive values below it are
+    drawn at one tick, ``< y_floor``, and zeros at another tick below. :meth:`save` writes files for print and needs
+    matplotlib (the extra ``plot``); a :class:`Page` needs nothing to draw the chart.
     """
 
     series: Sequence[Series]
@@ -61,47 +61,48 @@ class Curves:
 
     def __post_init__(self) -> None:
         if self.y_floor is not None and not (self.y_log and self.y_floor >= 1e-200):
-            raise InputError(f"y_floor is {self.y_floor}: give one of at least 1e-200, with y_log=True")
+            raise InputError(f"y_floor is {self.y_floor}: it must be at least 1e-200, with y_log=True")
         self.names = list(dict.fromkeys(line.name for line in self.series))
-        if not any(self.runs(line) for line in self.series):
+        if not any(self.segments(line) for line in self.series):
             positive = " and positive, for a log axis," if self.x_log or self.y_log else ""
             raise InputError(f"chart {self.title!r} has nothing to draw; give a series with a finite{positive} point")
 
     def place(self, y: float) -> float:
-        """Where a value stands on the vertical axis: itself, unless it is below ``y_floor``."""
+        """The position of a value on the vertical axis: the value itself, unless it is below ``y_floor``."""
         if self.y_floor is None or not 0 <= y < self.y_floor:
             return y
-        return self.y_floor if y > 0 else self.y_floor * _BELOW
+        return self.y_floor if y > 0 else self.y_floor * _ZERO
 
-    def runs(self, line: Series) -> list[list[int]]:
-        """Indices of each stretch of a series without a gap."""
-        return _stretches(self._drawn(line, index) for index in range(len(line.x)))
+    def segments(self, line: Series) -> list[list[int]]:
+        """Indices of the points of each segment of a series without a gap."""
+        return _segments(self._drawn(line, index) for index in range(len(line.x)))
 
     def markers(self, line: Series) -> tuple[int, int]:
-        """The first point with a marker and the step to the next one: all of a short line, about eight of a long one.
+        """The index of the first point with a marker, and the step to the next one.
 
-        They differ between names, so that curves that coincide are told apart.
+        A line of up to 24 points has a marker at every point, a longer one has about eight. The first index depends on
+        the name, so that curves that coincide can be told apart.
         """
         step = 1 if len(line.x) <= 24 else len(line.x) // 8
         return self.names.index(line.name) % step, step
 
     def bands(self, line: Series) -> list[list[int]]:
-        """Indices of each stretch of a series that has a band; a single run, say, has no spread."""
+        """Indices of the points of each segment of a series with a band. (A mean over one run has no band.)"""
         if line.low is None or line.high is None:
             return []
         ends = zip(line.low, line.high, strict=True)
-        return _stretches(
+        return _segments(
             self._drawn(line, index) and isfinite(low) and isfinite(high) for index, (low, high) in enumerate(ends)
         )
 
     def save(self, stem: str | Path) -> tuple[Path, Path]:
-        """Write ``stem.png`` (300 dots per inch) and ``stem.svg``; equal data give equal files."""
+        """Write ``stem.png`` (300 dots per inch) and ``stem.svg``; the same data always gives the same files."""
         from dissensus.report._figure import save
 
         return save(self, Path(stem))
 
     def chart(self) -> dict[str, Any]:
-        """The chart as a page's script reads it (web/chart.js): plain data, with null for what is not a number."""
+        """The chart as JSON data for a page's script (web/chart.js), with null for values that are not finite."""
         return {
             "title": self.title,
             "describe": self.describe(),
@@ -126,7 +127,7 @@ class Curves:
         }
 
     def describe(self) -> str:
-        """The chart in one sentence, for readers who cannot see it."""
+        """The chart in one sentence, for screen readers."""
         axes = f"{self.y_label or 'y'} over {self.x_label or 'x'}"
         return f"{self.title or 'Line chart'}: {axes}; {', '.join(self.names)}"
 
@@ -146,14 +147,14 @@ def _visible(value: float, log: bool) -> bool:
     return isfinite(value) and (value >= float_info.min or not log)
 
 
-def _stretches(flags: Iterable[bool]) -> list[list[int]]:
-    """The indices of the true flags, cut wherever one between them is false."""
-    runs: list[list[int]] = []
+def _segments(flags: Iterable[bool]) -> list[list[int]]:
+    """The indices of each run of consecutive true flags."""
+    segments: list[list[int]] = []
     before = False
     for index, flag in enumerate(flags):
         if flag and before:
-            runs[-1].append(index)
+            segments[-1].append(index)
         elif flag:
-            runs.append([index])
+            segments.append([index])
         before = flag
-    return runs
+    return segments

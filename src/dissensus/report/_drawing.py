@@ -1,4 +1,4 @@
-"""Figures for print, by matplotlib: one style, and equal files from equal data."""
+"""Matplotlib figures for print, in one style. The same data always gives the same file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +22,10 @@ _STYLE: Any = {
     "text.color": LIGHT["ink"],
     "xtick.color": LIGHT["muted"],
     "ytick.color": LIGHT["muted"],
-    "svg.hashsalt": "dissensus",  # without it every file has new identifiers, and committed figures change each time
+    "svg.hashsalt": "dissensus",  # otherwise identifiers are random and the files change every time
 }
-# What matplotlib would write into a file of each format that differs from one time to the next.
-_UNCHANGING: dict[str, dict[str, None]] = {
+# Metadata by which two files of the same figure would differ, left out of each format.
+_NO_METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
@@ -34,18 +34,18 @@ _UNCHANGING: dict[str, dict[str, None]] = {
 
 @contextmanager
 def drawing(files: Sequence[Path], size: tuple[float, float], *, dpi: int = 200, **options: Any) -> Iterator["Figure"]:
-    """A figure to draw on, written to ``files`` at the end; their suffixes are the formats.
+    """Context manager with a figure to draw on, which is written to ``files`` at the end.
 
     Args:
-        files: PNG, SVG or PDF files; their folders are made if needed.
+        files: PNG, SVG or PDF files, by their suffixes; missing folders are created.
         size: width and height in inches.
         dpi: dots per inch of a PNG file.
         options: for matplotlib's ``Figure``.
     """
     for file in files:
-        if file.suffix not in _UNCHANGING:
-            known = ", ".join(_UNCHANGING)
-            raise InputError(f"{file}: no format {file.suffix or 'without a suffix'}; use one of {known}")
+        if file.suffix not in _NO_METADATA:
+            known = ", ".join(_NO_METADATA)
+            raise InputError(f"{file} is of no known format: use one of the suffixes {known}")
     mpl = optional("matplotlib", "plot")
     from matplotlib.figure import Figure
 
@@ -54,4 +54,4 @@ def drawing(files: Sequence[Path], size: tuple[float, float], *, dpi: int = 200,
         yield figure
         for file in files:
             file.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(file, dpi=dpi, metadata=_UNCHANGING[file.suffix])
+            figure.savefig(file, dpi=dpi, metadata=_NO_METADATA[file.suffix])

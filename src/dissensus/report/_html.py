@@ -1,17 +1,17 @@
-"""Items of a page as HTML. Every text of the caller passes through :func:`text` or :func:`prose`."""
+"""Tables, charts and texts of a page as HTML. :func:`text` or :func:`prose` escapes every text of the caller."""
 
 import re
 from html import escape
 from math import isfinite, isnan
 
 from dissensus.report._curves import Curves
-from dissensus.report._number import magnitude, number, pretty
+from dissensus.report._number import format_number, magnitude, pretty
 from dissensus.report._table import Cell, Parts, Table, Value, sort_key
 from dissensus.report._web import embedded
 
 
 def text(raw: str) -> str:
-    """``raw`` with every character that means something to HTML escaped."""
+    """``raw`` with all special characters of HTML escaped."""
     return escape(raw, quote=True)
 
 
@@ -22,7 +22,7 @@ def prose(raw: str) -> str:
 
 
 def table_html(table: Table, name: str) -> str:
-    """A table in a box of its own that scrolls, with the sort keys that the page's script needs; ``name`` is its id."""
+    """A table in a scrollable box, with the sort keys for the page's script; ``name`` is its id."""
     winners = table.winners()
     columns = range(len(table.columns))
     cells = [[table.parts(index, row[index]) for index in columns] for row in table.rows]
@@ -40,7 +40,7 @@ def table_html(table: Table, name: str) -> str:
         + "</tr>"
         for place, row in enumerate(cells)
     )
-    # Many means with their spread: set smaller, they fit a screen.
+    # Many columns with standard deviations only fit on a screen in a smaller font.
     spread = sum(any(isinstance(row[index], Value) for row in table.rows) for index in columns)
     kind = "table dense" if spread > 7 else "table"
     label = text(table.caption or "Table")
@@ -64,19 +64,19 @@ def curves_html(curves: Curves, name: str) -> str:
     )
 
 
-def data_table(curves: Curves, most: int = 25) -> Table:
-    """The chart's numbers, one row for each ``x``; of more than ``most`` rows an even selection."""
+def data_table(curves: Curves, max_rows: int = 25) -> Table:
+    """The chart's data, one row for each x; evenly spaced rows if there are more than ``max_rows``."""
     points: dict[str, dict[float, list[float]]] = {name: {} for name in curves.names}
     for line in curves.series:
         for x, value in zip(line.x, line.y, strict=True):
             known = points[line.name].setdefault(x, [])
             if value not in known:
                 known.append(value)
-    drawn = [line.y[i] for line in curves.series for run in curves.runs(line) for i in run]
-    reach = max(drawn) - min(drawn) or abs(drawn[0]) or 1.0
-    digits = 3 if curves.y_log else max(0, 3 - magnitude(reach))
+    drawn = [line.y[i] for line in curves.series for segment in curves.segments(line) for i in segment]
+    value_range = max(drawn) - min(drawn) or abs(drawn[0]) or 1.0
+    digits = 3 if curves.y_log else max(0, 3 - magnitude(value_range))
     xs = sorted({x for line in points.values() for x in line if isfinite(x)})
-    step = max(1, -(-len(xs) // most))
+    step = max(1, -(-len(xs) // max_rows))
     x_name = curves.x_label or "x"
     while x_name in curves.names:
         x_name += " "
@@ -91,9 +91,9 @@ def data_table(curves: Curves, most: int = 25) -> Table:
 
 
 def _branches(values: list[float], digits: int) -> Cell:
-    """One value as a number; several, where a curve has branches, side by side."""
+    """A single value as a number; several values at one x, where a curve has branches, as a text."""
     if len(values) > 1:
-        return " / ".join(pretty(number(value, digits)) for value in values)
+        return " / ".join(pretty(format_number(value, digits)) for value in values)
     return values[0] if values else None
 
 
@@ -115,7 +115,7 @@ def _cell(table: Table, index: int, cell: Cell, parts: Parts, widths: tuple[floa
         shown += f'<span class="paper">{text(pretty(parts.paper))}</span>'
     value = "" if isnan(key) else f' data-value="{key!r}"'
     if isinstance(cell, Value) and not isnan(cell.interval[0]):
-        low, high = (pretty(number(end, table.decimals(index))) for end in cell.interval)
+        low, high = (pretty(format_number(end, table.decimals(index))) for end in cell.interval)
         value += f' title="95% interval {low} to {high}"'
     kind = " ".join(["num"] * numeric + ["best"] * best)
     kind = f' class="{kind}"' if kind else ""
@@ -123,12 +123,12 @@ def _cell(table: Table, index: int, cell: Cell, parts: Parts, widths: tuple[floa
 
 
 def _pad(part: str, kind: str, width: float) -> str:
-    """A piece as wide as its column's widest, so that the decimal points of right-aligned cells meet."""
+    """A part of a number in a box as wide as the widest one of its column, so that decimal points align."""
     return f'<span class="{kind}" style="min-width:{width:.1f}ch">{text(part)}</span>' if width else ""
 
 
 def _width(part: str) -> float:
-    """About how many digits wide a piece of a number is: points, blanks and brackets are narrower, exponents small."""
+    """Approximate width of a part of a number, in digits; other characters are narrower, exponents smaller."""
     mantissa, _, exponent = part.partition("e")
     power = 3 + 0.7 * len(exponent) if exponent else 0.0
     return power + sum(1.0 if letter.isdigit() or letter in "±+-" else 0.6 for letter in mantissa)

@@ -24,18 +24,18 @@ LabRun = Mapping[str, Any]
 
 
 def lab(path: str | Path, runs: Sequence[LabRun] | None = None) -> Path:
-    """Write the laboratory to ``path``, one HTML file that needs nothing else, and return the path.
+    """Write the laboratory to ``path``, a self-contained HTML file, and return the path.
 
     Args:
-        path: of the file; its folder is made if needed.
-        runs: finished runs for a section of their own, which None leaves out: test results beside the paper's, over
-            depth, training curves, and the settings of two runs side by side. A run is a mapping with
-            ``dataset``, ``model``, ``label`` (what tells it from others of the two), ``metric``, ``test`` (its value on
-            the test nodes; None of a run that failed), ``paper`` (the value it prints, or None), ``depth`` (layers or
-            steps, or None), ``settings`` (dotted names to values) and ``history`` (training curves by name, one value
-            an epoch).
+        path: the file; its folder is created if missing.
+        runs: finished runs, which get a section: test results beside the paper's and over depth, and training curves
+            and settings of two runs side by side. None leaves the section out. A run is a mapping with ``dataset``,
+            ``model``, ``label`` (distinguishes it from other runs of this dataset and model), ``metric``, ``test`` (its
+            value on the test nodes, or None if the run failed), ``paper`` (the paper's value, or None), ``depth``
+            (layers or steps, or None), ``settings`` (dotted names to values) and ``history`` (training curves by name,
+            one value per epoch).
     """
-    stored = "" if runs is None else _stored(runs)
+    stored = "" if runs is None else _runs_section(runs)
     body = f"<header><h1>Opinion laboratory</h1>{prose(_INTRO)}</header>\n" + text_of("lab/lab.html").replace(
         '<div id="runs"></div>', stored
     )
@@ -46,7 +46,7 @@ def lab(path: str | Path, runs: Sequence[LabRun] | None = None) -> Path:
     return target
 
 
-def _stored(runs: Sequence[LabRun]) -> str:
+def _runs_section(runs: Sequence[LabRun]) -> str:
     if not runs:
         return _section("<p>The store has no finished run yet. Train one with <code>--store</code>.</p>")
     charts = "".join(curves_html(curves, f"depth-{index}") for index, curves in enumerate(_depths(runs)))
@@ -58,7 +58,7 @@ def _section(content: str) -> str:
 
 
 def _accuracy(runs: Sequence[LabRun]) -> Table:
-    """Mean on the test nodes by dataset and model, beside the paper's."""
+    """Mean test results by dataset and model, beside the paper's."""
     groups: dict[tuple[str, str, str], list[LabRun]] = {}
     for run in runs:
         groups.setdefault((run["dataset"], run["model"], run["metric"]), []).append(run)
@@ -78,7 +78,7 @@ def _accuracy(runs: Sequence[LabRun]) -> Table:
 
 
 def _depths(runs: Sequence[LabRun]) -> list[Curves]:
-    """Mean over the runs of each depth, for each dataset with runs of at least two depths of one model."""
+    """Mean test results over depth, a chart for each dataset on which a model has runs of at least two depths."""
     found: dict[str, dict[str, dict[float, list[float]]]] = {}
     for run in runs:
         if run["depth"] and run["test"] is not None and isfinite(run["test"]):

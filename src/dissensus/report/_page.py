@@ -1,4 +1,4 @@
-"""One page that needs nothing but itself: no network, no other file."""
+"""Reports as self-contained HTML pages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ Item = Table | Curves
 class Page:
     """A report: a title, an introduction, and sections of text, tables and charts.
 
-    Texts are plain; a blank line starts a paragraph and `` `code` `` is set as code. ``facts`` is the provenance shown
-    at the foot, :meth:`provenance` of the writing process if not given.
+    Texts are plain; a blank line starts a paragraph, and `` `code` `` is shown as code. ``facts`` is the provenance
+    shown at the end, by default that of the current process (see :meth:`provenance`).
     """
 
     title: str
@@ -32,8 +32,14 @@ class Page:
     provenance = staticmethod(provenance)
 
     def add(self, section_title: str, *items: Item, text: str = "", commands: Sequence[str] = ()) -> "Page":
-        """Append a section; returns the page, so that calls can be chained. The commands that made it are folded away
-        below the text."""
+        """Append a section and return the page, so that calls can be chained.
+
+        Args:
+            section_title: heading of the section.
+            items: its tables and charts.
+            text: its introduction.
+            commands: command lines that produce it, shown below the text in a collapsed element.
+        """
         for item in items:
             if not isinstance(item, Item):
                 raise InputError(f"a section holds report.Table and report.Curves, not {type(item).__name__}")
@@ -52,7 +58,7 @@ class Page:
         )
 
     def write(self, path: str | Path) -> Path:
-        """Write the document to ``path``, making its folder if needed, and return the path."""
+        """Write the document to ``path``, whose folder is created if missing, and return the path."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(self.html(), encoding="utf-8")
@@ -80,10 +86,10 @@ class _Section(NamedTuple):
             for index, item in enumerate(self.items, start=1)
         )
         heading = f'<h2 id="{name}-title">{text(self.title)}</h2>'
-        words = prose(self.words) + self._folded()
+        words = prose(self.words) + self._commands_html()
         return f'<section id="{name}" aria-labelledby="{name}-title">{heading}{words}{shown}</section>\n'
 
-    def _folded(self) -> str:
+    def _commands_html(self) -> str:
         if not self.commands:
             return ""
         title = "The command" if len(self.commands) == 1 else f"The {len(self.commands)} commands"
@@ -97,6 +103,6 @@ def _footer(facts: Mapping[str, str]) -> str:
 
 
 def _anchors(titles: list[str]) -> list[str]:
-    """A readable fragment for each title; a prefix with the place keeps equal titles apart."""
+    """A readable URL fragment for each title, unique by the number of its section."""
     slugs = (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") for title in titles)
     return [f"s{place}-{slug}".rstrip("-") for place, slug in enumerate(slugs, start=1)]

@@ -1,4 +1,4 @@
-"""Where a result came from, without a word about who or which host made it."""
+"""Where a result comes from, without names of users and hosts."""
 
 import getpass
 import os
@@ -24,9 +24,9 @@ _PRIVATE = re.compile(
 def provenance() -> dict[str, str]:
     """Versions, hardware, date (UTC) and command line of this process.
 
-    Versions are read from package metadata, so nothing heavy is imported; a GPU, and whether the package's kernels are
-    compiled, is told if torch is loaded already. Folders of absolute paths and network addresses are left
-    out of the command: they tell user and host names.
+    Versions are read from package metadata, so nothing heavy is imported. A GPU is named if torch has been imported.
+    Folders of absolute paths and network addresses are left out of the command, because they contain user and host
+    names.
     """
     facts = {
         "command": command_line(sys.argv),
@@ -47,7 +47,7 @@ def provenance() -> dict[str, str]:
 
 
 def command_line(argv: Sequence[str]) -> str:
-    """The command as one could type it, free of folders and addresses that would tell a user or a host.
+    """The command as one could type it, without folders and addresses, which contain user and host names.
 
     >>> command_line(["/home/someone/bin/dissensus", "train", "--store=/home/someone/runs.db"])
     'dissensus train --store=runs.db'
@@ -63,7 +63,7 @@ def _anonymous(argument: str) -> str:
     short = _PRIVATE.sub(lambda found: f"{found['scheme']}host" if found["scheme"] else "", argument)
     try:
         user = re.escape(getpass.getuser())
-    except (KeyError, OSError, ImportError):  # a container may run under a number that has no name
+    except (KeyError, OSError, ImportError):  # in a container, the user may have no name
         return short
     return re.sub(rf"(?<![\w.-]){user}(?![\w.-])", "user", short)
 

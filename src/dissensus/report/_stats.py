@@ -12,7 +12,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def mean(samples: Iterable[float]) -> float:
-    """``sum(x) / n``; refuses an empty or a non-finite sample."""
+    """``sum(x) / n``; an error if there are no values or one is not finite."""
     return statistics.fmean(_finite(samples))
 
 
@@ -30,8 +30,8 @@ def interval(mean: float, std: float, n: int, level: float = 0.95) -> tuple[floa
         return nan, nan
     from scipy.special import stdtrit
 
-    reach = float(stdtrit(n - 1, (1 + level) / 2)) * std / sqrt(n)
-    return mean - reach, mean + reach
+    half_width = float(stdtrit(n - 1, (1 + level) / 2)) * std / sqrt(n)
+    return mean - half_width, mean + half_width
 
 
 @dataclass(frozen=True)
@@ -54,60 +54,64 @@ class Comparison:
 def compare(a: Mapping[Key, float], b: Mapping[Key, float]) -> Comparison:
     """Test two models on their common splits: ``a`` and ``b`` map a split (or split and seed) to a score.
 
-    Keys that only one of them has are left out; fewer than two common ones are refused. Where every difference is
-    zero both p-values are 1.
+    Keys that only one of them has are left out; at least two must be common. If all differences are zero, both p-values
+    are 1.
     """
     common = [key for key in a if key in b]
     if len(common) < 2:
         raise InputError(
             f"a paired test needs at least 2 common splits, got {len(common)}; run both on the same splits"
         )
-    # Rounding removes the last-bit noise of a subtraction, which would break ties between equal differences.
+    # Without rounding, rounding errors of the subtraction would break ties between equal differences.
     differences = [
         round(x - y, 12) for x, y in zip(_finite(map(a.get, common)), _finite(map(b.get, common)), strict=True)
     ]
-    centre, spread, n = mean(differences), std(differences), len(differences)
-    low, high = interval(centre, spread, n)
-    return Comparison(n, centre, spread, low, high, _t_test(centre, spread, n), _wilcoxon(differences))
+    average, spread, n = mean(differences), std(differences), len(differences)
+    low, high = interval(average, spread, n)
+    return Comparison(n, average, spread, low, high, _t_test(average, spread, n), _wilcoxon(differences))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction for many tests: ``max over j <= i of min(1, (m - j) p_(j))``, in the order given."""
-    found, largest = [1.0] * len(p_values), 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
-        found[index] = largest
-    return found
+    """Holm's correction of m p-values for multiple tests: ``max_{j <= i} min(1, (m - j) p_(j))``, with j from 0.
+
+    ``p_(j)`` are the p-values in ascending order; the result is in the given order.
+    """
+    corrected, largest = [1.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected
 
 
-def _t_test(centre: float, spread: float, n: int) -> float:
-    # scipy.stats.ttest_rel warns and answers NaN where all differences are equal; the limits are 1 and 0.
+def _t_test(average: float, spread: float, n: int) -> float:
+    # If all differences are equal, scipy.stats.ttest_rel warns and returns NaN; these are the limits.
     if spread == 0:
-        return 1.0 if centre == 0 else 0.0
+        return 1.0 if average == 0 else 0.0
     from scipy.special import stdtr
 
-    return 2 * float(stdtr(n - 1, -abs(centre) / (spread / sqrt(n))))
+    return 2 * float(stdtr(n - 1, -abs(average) / (spread / sqrt(n))))
 
 
 def _wilcoxon(differences: list[float]) -> float:
-    """Exact two-sided p-value, ties included: each difference has either sign with probability 1/2.
+    """Exact two-sided p-value, also with ties.
 
-    scipy.stats.wilcoxon is exact without ties only, or by going through all signs; adding one rank after the other to
-    the distribution of the rank sum is exact for both, and quick.
+    Under the null hypothesis every difference is positive with probability 1/2. The distribution of the sum of the
+    positive ranks is built up by adding one rank after the other. (With ties, scipy.stats.wilcoxon is exact only if it
+    enumerates all signs, which is slow.)
     """
     import numpy as np
 
     sizes = np.abs([value for value in differences if value != 0])
-    # Twice the mid-rank, a whole number: values below, plus values up to and including, plus one.
+    # Twice the mid-rank, which is an integer: the numbers of smaller and of smaller or equal values, plus one.
     ranks = [int((sizes < size).sum() + (sizes <= size).sum()) + 1 for size in sizes]
-    chances = np.zeros(sum(ranks) + 1)
-    chances[0] = 1.0
+    probabilities = np.zeros(sum(ranks) + 1)
+    probabilities[0] = 1.0
     for rank in ranks:
-        shifted = np.zeros_like(chances)
-        shifted[rank:] = chances[: len(chances) - rank]
-        chances = (chances + shifted) / 2
+        shifted = np.zeros_like(probabilities)
+        shifted[rank:] = probabilities[: len(probabilities) - rank]
+        probabilities = (probabilities + shifted) / 2
     positive = sum(rank for rank, value in zip(ranks, filter(None, differences), strict=True) if value > 0)
-    return min(1.0, 2 * float(min(chances[: positive + 1].sum(), chances[positive:].sum())))
+    return min(1.0, 2 * float(min(probabilities[: positive + 1].sum(), probabilities[positive:].sum())))
 
 
 def _finite(samples: Iterable[float | None]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Tables: the data once, and every form that it is shown in."""
+"""Tables and their output formats."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from dissensus.errors import InputError, one_of
-from dissensus.report._number import MISSING, number, scientific
+from dissensus.report._number import MISSING, format_number, needs_exponent
 from dissensus.report._stats import compare, holm, interval, mean, std
 
 if TYPE_CHECKING:
@@ -44,32 +44,38 @@ class Value:
 
     def parts(self, digits: int, fixed: bool = False) -> tuple[str, str, str]:
         """The mean, `` ± std (n)`` and ``paper value (difference)``, each empty where it is not known."""
-        style = f".{digits}{'e' if scientific(self.mean, digits) and not fixed else 'f'}"
+        style = f".{digits}{'e' if needs_exponent(self.mean, digits) and not fixed else 'f'}"
         spread = "" if isnan(self.std) else f" ± {self.std:{style}}"
         count = "" if self.n is None else f" ({self.n})"
         paper = "" if self.paper is None else f"paper {self.paper:{style}} ({self.difference:+{style}})"
-        return number(float(self.mean), digits, fixed), spread + count, paper
+        return format_number(float(self.mean), digits, fixed), spread + count, paper
 
 
 Cell = str | float | Value | None
 
 
 class Parts(NamedTuple):
-    """A cell cut at its decimal point, so that a column can be aligned there."""
+    """The text of a cell, split at the decimal point so that a column can be aligned there."""
 
-    head: str
-    tail: str = ""
-    rest: str = ""
-    paper: str = ""
+    head: str  # everything before the decimal point, or a whole text
+    tail: str = ""  # the decimal point and the decimals
+    rest: str = ""  # standard deviation and number of runs
+    paper: str = ""  # the paper's value
 
 
 @dataclass
 class Table:
-    """Columns, and rows of text, numbers, :class:`Value` or ``None``; the first column names the row.
+    """A table whose cells are texts, numbers, :class:`Value` or ``None``. The first column names the row.
 
-    ``digits`` are the decimals of numbers, for all columns or by column; ``best`` maps a column to ``"max"`` or
-    ``"min"`` and sets off the best cell, with ties, judged by the number as shown. Numbers in the columns ``fixed``
-    take no exponent: there, as among differences, what is nearly zero may be shown as zero.
+    Args:
+        columns: the names of the columns.
+        rows: one cell for each column.
+        caption: shown above the table.
+        note: shown below the table.
+        best: for some columns, whether the ``"max"`` or ``"min"`` is the best cell, which is highlighted. Numbers that
+            look equal with the digits shown are equally good.
+        digits: number of decimals, for all columns or for each column by name.
+        fixed: columns whose numbers have no exponent, so that numbers near zero may be shown as zero.
     """
 
     columns: Sequence[str]
@@ -87,7 +93,9 @@ class Table:
         self.rows = [[_plain(cell) for cell in row] for row in self.rows]
         for index, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise InputError(f"row {index} has {len(row)} cells for {len(self.columns)} columns; give one a column")
+                raise InputError(
+                    f"row {index} has {len(row)} cells for {len(self.columns)} columns; give one for each column"
+                )
         for name, direction in self.best.items():
             one_of("column in best", name, self.columns)
             one_of("direction in best", direction, ("max", "min"))
@@ -129,7 +137,7 @@ class Table:
         return cls(columns, rows, caption, note, digits=decimals, fixed=columns[2:5])
 
     def text(self) -> str:
-        """Plain text with decimals aligned, one line a row, for pipes and log files."""
+        """Plain text with aligned decimal points, one line per row, for pipes and log files."""
         body = [[f"{cell} {parts.paper}" if parts.paper else cell for cell, parts in row] for row in self._aligned()]
         widths = [max(map(len, column)) for column in zip(self.columns, *body, strict=True)]
         lines = [self.caption, ""] if self.caption else []
@@ -144,7 +152,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def rich(self) -> "RichTable":
-        """A :class:`rich.table.Table`; texts are taken literally, never as markup."""
+        """A :class:`rich.table.Table`. Texts are not interpreted as markup."""
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -159,16 +167,16 @@ class Table:
         for index, name in enumerate(self.columns):
             table.add_column(Text(name), justify="right" if self.numeric(index) else "left")
         winners = self.winners()
-        for number_, row in enumerate(self._aligned()):
+        for row_index, row in enumerate(self._aligned()):
             cells = []
             for index, (text, parts) in enumerate(row):
-                cell = Text(text, style="bold green" if (number_, index) in winners else "")
+                cell = Text(text, style="bold green" if (row_index, index) in winners else "")
                 cells.append(cell.append(f"\n{parts.paper}", style="dim not bold default") if parts.paper else cell)
             table.add_row(*cells)
         return table
 
     def show(self, file: TextIO | None = None) -> None:
-        """Print to ``file`` (standard output): a rich table on a terminal, plain text anywhere else."""
+        """Print to ``file`` (by default standard output): a rich table on a terminal, otherwise plain text."""
         out = file or sys.stdout
         if not out.isatty():
             out.write(self.text())
@@ -182,12 +190,12 @@ class Table:
         marks = ["---:" if self.numeric(index) else ":---" for index in range(len(self.columns))]
         lines = [_markdown_row(map(_markdown, self.columns)), _markdown_row(marks)]
         winners = self.winners()
-        for number_, row in enumerate(self.rows):
+        for row_index, row in enumerate(self.rows):
             cells = []
             for index, cell in enumerate(row):
                 parts = self.parts(index, cell)
                 text = _markdown(parts.head + parts.tail + parts.rest)
-                text = f"**{text}**" if (number_, index) in winners else text
+                text = f"**{text}**" if (row_index, index) in winners else text
                 cells.append(f"{text}<br>{parts.paper}" if parts.paper else text)
             lines.append(_markdown_row(cells))
         before = [_markdown(self.caption), ""] if self.caption else []
@@ -195,33 +203,33 @@ class Table:
         return "\n".join(before + lines + after) + "\n"
 
     def csv(self) -> str:
-        """Comma-separated, at full precision.
+        """Comma-separated values at full precision.
 
-        A column with a :class:`Value` becomes ``name, name std, name n, name low, name high`` (the 95% interval), and
-        ``name paper`` where one has it.
+        A column ``name`` with a :class:`Value` has further columns ``name std``, ``name n``, ``name low`` and ``name
+        high`` (the 95% interval), and ``name paper`` if a value of the paper is known.
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        spread = [[row[index] for row in self.rows] for index in range(len(self.columns))]
-        values = [any(isinstance(cell, Value) for cell in column) for column in spread]
-        papers = [any(isinstance(cell, Value) and cell.paper is not None for cell in column) for column in spread]
+        columns = [[row[index] for row in self.rows] for index in range(len(self.columns))]
+        has_values = [any(isinstance(cell, Value) for cell in column) for column in columns]
+        has_paper = [any(isinstance(cell, Value) and cell.paper is not None for cell in column) for column in columns]
         header: list[str] = []
-        for name, wide, paper in zip(self.columns, values, papers, strict=True):
-            extra = ["std", "n", "low", "high"] * wide + ["paper"] * paper
+        for name, value, paper in zip(self.columns, has_values, has_paper, strict=True):
+            extra = ["std", "n", "low", "high"] * value + ["paper"] * paper
             header += [name, *(f"{name} {part}" for part in extra)]
         writer.writerow(header)
         for row in self.rows:
             line: list[Cell] = []
-            for cell, wide, paper in zip(row, values, papers, strict=True):
+            for cell, value, paper in zip(row, has_values, has_paper, strict=True):
                 if isinstance(cell, Value):
                     line += [cell.mean, cell.std, cell.n, *cell.interval] + [cell.paper] * paper
                 else:
-                    line += [cell] + [None] * (4 * wide + paper)
+                    line += [cell] + [None] * (4 * value + paper)
             writer.writerow("" if item is None or item != item else item for item in line)
         return out.getvalue()
 
     def numeric(self, index: int) -> bool:
-        """Whether a column holds numbers (beside which texts such as "out of memory" may stand), or missing ones."""
+        """Whether a column has a number (and perhaps texts such as "out of memory"), or only missing cells."""
         cells = [row[index] for row in self.rows]
         numbers = any(not isnan(sort_key(cell)) for cell in cells)
         return bool(cells) and (numbers or not any(isinstance(cell, str) for cell in cells))
@@ -239,7 +247,7 @@ class Table:
             return Parts(cell)
         fixed = self.columns[index] in self.fixed
         value, rest, paper = (
-            cell.parts(digits, fixed) if isinstance(cell, Value) else (number(cell, digits, fixed), "", "")
+            cell.parts(digits, fixed) if isinstance(cell, Value) else (format_number(cell, digits, fixed), "", "")
         )
         head, point, tail = value.partition(".")
         return Parts(head, point + tail, rest, paper)
@@ -260,7 +268,7 @@ class Table:
         return found
 
     def _aligned(self) -> list[list[tuple[str, Parts]]]:
-        """Every cell padded on the right, so that right-justifying a column lines up its decimal points."""
+        """Every cell, padded on the right so that decimal points align in a right-justified column."""
         cells = [[self.parts(index, cell) for index, cell in enumerate(row)] for row in self.rows]
         columns = list(zip(*cells, strict=True))
         tails = [max(len(parts.tail) for parts in column) for column in columns]
@@ -282,7 +290,7 @@ def sort_key(cell: Cell) -> float:
 
 
 def _plain(cell: object) -> Cell:
-    # numpy scalars and booleans become the plain types that every writer knows.
+    # NumPy scalars and booleans become plain types that every output format supports.
     if cell is None or isinstance(cell, str | Value):
         return cell
     if isinstance(cell, bool):

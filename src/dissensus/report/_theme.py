@@ -1,4 +1,4 @@
-"""Colours, once, for the page and for print.
+"""Colours of pages and of figures for print.
 
 The eight series colours keep at least 3:1 contrast to their background and stay apart for readers with protanopia,
 deuteranopia or tritanopia; the tests measure both.
@@ -53,7 +53,7 @@ def variables(theme: dict[str, str]) -> str:
 
 
 def stylesheet_colours() -> str:
-    """Light unless the reader's system or the page's own switch asks for dark."""
+    """CSS with both themes: dark if the reader's system or the page's switch asks for it, otherwise light."""
     light, dark = f"color-scheme:light;{variables(LIGHT)}", f"color-scheme:dark;{variables(DARK)}"
     return (
         f":root{{{light}}}"

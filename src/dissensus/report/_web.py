@@ -1,4 +1,4 @@
-"""Documents that need nothing but themselves: script, style and data inside, no network, no other file."""
+"""Self-contained HTML documents: scripts, styles and data are part of the file, and nothing is loaded."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from dissensus.report._theme import stylesheet_colours
 
-# Theme, charts and tables, which every document has.
+# Scripts of every document: theme, charts and tables.
 _SHARED = ("web/svg.js", "web/theme.js", "web/chart.js", "web/table.js")
 
 
@@ -20,15 +20,15 @@ def document(title: str, body: str, scripts: Sequence[str], styles: Sequence[str
     Args:
         title: as plain text.
         body: as HTML.
-        scripts: files of this room, after the shared ones; all are one script, in which their names are common.
-        styles: files of this room, after the shared ones.
+        scripts: JavaScript files of this package, which follow the shared ones and have one scope with them.
+        styles: CSS files of this package, which follow the shared ones.
     """
-    # uPlot is a whole of its own; ours share one scope, which nothing outside can see.
+    # uPlot is a separate script. Ours share one scope, which is not visible outside.
     ours = "\n".join(text_of(name) for name in (*_SHARED, *scripts))
     script = f'{text_of("web/uplot.js")}\n"use strict";\n(() => {{\n{ours}\n}})();\n'
     style = stylesheet_colours() + "\n".join(text_of(name) for name in ("web/uplot.css", "web/page.css", *styles))
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # The policy forbids every request, and every script but ours, even if a text were ever left unescaped.
+    # The policy forbids every request and every other script, even if a text were not escaped by mistake.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -40,13 +40,13 @@ def document(title: str, body: str, scripts: Sequence[str], styles: Sequence[str
 
 
 def embedded(name: str, value: Any) -> str:
-    """A value as JSON in a document, where the script finds it by the id ``name``: data, whatever texts it has."""
+    """A value as a JSON element of a document, which scripts find by its id ``name``. Its texts are not HTML."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&":  # as escapes, they cannot end the element
+    for letter in "<>&":  # escaped, so that no text can end the element
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return f'<script type="application/json" id="{escape(name, quote=True)}">{text}</script>'
 
 
 def text_of(name: str) -> str:
-    """A file of this room."""
+    """The content of a file of this package."""
     return (files(__package__) / name).read_text(encoding="utf-8")

@@ -1,8 +1,9 @@
-"""A grid of runs -> an executor -> a store that survives a kill.
+"""Grids of runs, executed in this process, in worker processes or on a Ray cluster, with results kept in a store.
 
-``repeat(config, splits=..., seeds=...)`` trains one configuration several times. In general a run is a configuration (a
-JSON-able dictionary) and a target, the ``"module:function"`` that makes a result from it. It is known by the hash of
-its configuration, so a grid can be started again at any time and makes only what is missing::
+``repeat(config, splits=..., seeds=...)`` trains one configuration several times. In general, a run consists of a
+configuration (a JSON-able dictionary) and a target (a ``"module:function"`` that computes its result). Runs are
+identified by the hash of their configuration, so an interrupted grid can be started again and only executes the runs
+that are missing::
 
     from dissensus import runs
 

@@ -1,4 +1,4 @@
-"""One run: call the target on its configuration and tell what came of it, in plain values."""
+"""Execute one run: call the target with its configuration and return the outcome as plain values."""
 
 import json
 import os
@@ -18,15 +18,15 @@ from dissensus.errors import InputError
 from dissensus.runs._config import RunConfig, plain
 from dissensus.runtime import scope
 
-# What a run says about itself: a record of the store without key, target and configuration.
+# The fields of a Record, except key, target and config.
 Outcome = dict[str, Any]
 Target = Callable[[RunConfig], dict[str, Any]]
 
 
 def import_target(target: str) -> Target:
-    """The function that ``"module:function"`` names."""
+    """Import the function with the name ``"module:function"``."""
     if not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", target):
-        raise InputError(f"a target is written 'module:function', not {target!r}")
+        raise InputError(f"the target is {target!r}: write it as 'module:function'")
     module, _, path = target.partition(":")
     try:
         found: Any = import_module(module)
@@ -37,13 +37,13 @@ def import_target(target: str) -> Target:
             f"the target {target!r} cannot be imported ({error}): check its name and PYTHONPATH"
         ) from error
     if not callable(found):
-        raise InputError(f"the target {target!r} is not a function")
+        raise InputError(f"the target {target!r} is not a function: give the name of one")
     return found
 
 
 def call(target: str | Target, config: RunConfig, threads: int | None = None) -> Outcome:
-    """Run ``target`` on ``config`` with this number of threads; an exception in it becomes a failed outcome."""
-    # If torch is not loaded yet, it will take its threads from the environment.
+    """Call ``target`` with ``config`` and this number of threads. An exception is returned as a failed outcome."""
+    # If torch is not imported yet, it takes the number of threads from the environment later.
     with scope(threads=threads if "torch" in sys.modules else None):
         return _call(target, config)
 
@@ -57,13 +57,13 @@ def _call(target: str | Target, config: RunConfig) -> Outcome:
         if not isinstance(result, dict):
             raise InputError(f"the target {target!r} must return a dictionary")
         json.dumps(result)
-    # A target that calls sys.exit has failed, and must not take the driver with it.
+    # A target that calls sys.exit has failed, but must not end the driver.
     except (Exception, SystemExit) as cause:
-        result, error, trace = None, _line(cause), traceback.format_exc()
+        result, error, trace = None, _one_line(cause), traceback.format_exc()
     return _outcome(result, error, trace, time.perf_counter() - clock, started, now())
 
 
-def lost(cause: str, started: str) -> Outcome:
+def worker_died(cause: str, started: str) -> Outcome:
     """The outcome of a run whose worker died."""
     finished = now()
     seconds = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
@@ -89,7 +89,7 @@ def now() -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Where and with what a run is made: machine, versions of what is loaded, threads."""
+    """The machine, the versions of imported packages and the number of threads of a run."""
     versions = {
         name: str(sys.modules[name].__version__)
         for name in ("numpy", "scipy", "torch", "torch_geometric")
@@ -108,6 +108,6 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def _line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

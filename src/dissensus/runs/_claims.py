@@ -1,8 +1,8 @@
-"""Who runs what: a driver claims a run in the store before it starts it, so that no other driver starts it too.
+"""Claims of runs: a driver claims a run in the store before it starts it, so that no other driver starts it as well.
 
-A claim holds as long as its driver lives. On one Linux machine that is seen at once from the process table. From
-another machine a driver is given up when its heartbeat, a counter in its claims, has not moved for ``LEASE`` seconds of
-the observer's own clock, so clocks need not agree.
+A claim is valid as long as its driver lives. On the same Linux machine, the process table tells at once whether it
+does. A driver on another machine counts as dead when its heartbeat, a counter in its claims, has not changed for
+``LEASE`` seconds. The observer measures this time, so the machines' clocks need not agree.
 """
 
 import os
@@ -22,24 +22,24 @@ CREATE TABLE claims (
 ) WITHOUT ROWID
 """
 
-# Owners of this process: a claim under this process's id by any other owner was left behind.
-_living: set[str] = set()
+# The ids of this process's active owners. Other claims with this process's id are left over.
+_active_owners: set[str] = set()
 
 
 def place() -> str:
-    """This machine since its last start, and the space of process ids in it (containers have their own)."""
+    """Identifies this machine since its last boot, and the namespace of process ids (containers have their own)."""
     boot = _read("/proc/sys/kernel/random/boot_id").strip()
     try:
-        space = os.readlink("/proc/self/ns/pid")
+        namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
-        space = ""
-    return f"{socket.gethostname()} {boot} {space}"
+        namespace = ""
+    return f"{socket.gethostname()} {boot} {namespace}"
 
 
 def birth(pid: int) -> str | None:
-    """When the process ``pid`` started, in ticks since the machine did; None if it is dead or the system cannot say.
+    """When the process ``pid`` started, in clock ticks since boot; None if it is dead or this cannot be found out.
 
-    Ids are used again, so an id alone does not identify a process.
+    Ids are reused, so an id alone does not identify a process.
     """
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in "ZX":
@@ -55,19 +55,19 @@ def _read(path: str) -> str:
 
 
 class Owner:
-    """One driver, and what it has seen of the others. Its methods run inside a transaction of the store."""
+    """A driver as the owner of claims. Its methods are called inside a transaction of the store."""
 
     def __init__(self) -> None:
         self.id = uuid4().hex
         self._place = place()
         self._birth = birth(os.getpid())
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
-        _living.add(self.id)
+        _active_owners.add(self.id)
 
     def claim(self, connection: sqlite3.Connection, key: str) -> bool:
-        """Take the run ``key`` unless a living driver has it."""
+        """Claim the run ``key``. Returns False if a driver that is alive has claimed it."""
         held = connection.execute("SELECT owner, place, pid, birth, beat FROM claims WHERE key = ?", (key,)).fetchone()
-        if held is not None and self._lives(key, *held):
+        if held is not None and self._is_alive(key, *held):
             return False
         connection.execute(
             "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, 0)",
@@ -76,20 +76,20 @@ class Owner:
         return True
 
     def beat(self, connection: sqlite3.Connection) -> None:
-        """Move this driver's heartbeat on."""
+        """Increase this driver's heartbeat."""
         connection.execute("UPDATE claims SET beat = beat + 1 WHERE owner = ?", (self.id,))
 
     def release(self, connection: sqlite3.Connection) -> None:
-        """Give back what is still claimed."""
+        """Delete this driver's remaining claims."""
         connection.execute("DELETE FROM claims WHERE owner = ?", (self.id,))
 
     def retire(self) -> None:
-        """This driver has ended, even if its claims could not be given back."""
-        _living.discard(self.id)
+        """Mark this driver as ended, even if its claims could not be deleted."""
+        _active_owners.discard(self.id)
 
-    def _lives(self, key: str, owner: str, where: str, pid: int, born: str | None, beat: int) -> bool:
+    def _is_alive(self, key: str, owner: str, where: str, pid: int, born: str | None, beat: int) -> bool:
         if where == self._place and pid == os.getpid() and born == self._birth:
-            return owner in _living
+            return owner in _active_owners
         if where == self._place and born is not None:
             return birth(pid) == born
         now = time.monotonic()

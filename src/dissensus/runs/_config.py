@@ -1,4 +1,4 @@
-"""A run's configuration: plain JSON values, their hash, dotted paths into them, and grids of them."""
+"""Configurations of runs: conversion to JSON values, their hash, access by dotted paths, and grids."""
 
 import json
 import math
@@ -15,13 +15,13 @@ ABSENT = object()
 
 
 def plain(value: Any, path: str = "", *, finite: bool = True) -> Any:
-    """``value`` in JSON's own types: mappings, sequences, strings, numbers, booleans and None.
+    """``value`` in the types of JSON: dictionaries, lists, strings, numbers, booleans and None.
 
-    Scalars of NumPy and torch become Python numbers. Anything else is refused with its dotted path, and so is a number
-    that is not finite unless ``finite`` is False.
+    Scalars of NumPy and torch become Python numbers. Other types raise an error that names the dotted path, and so do
+    numbers that are not finite, unless ``finite`` is False.
     """
     kind = type(value)
-    # Nearly all values there are; the checks below them take ten times as long.
+    # A fast path for nearly all values: the checks below take ten times as long.
     if kind is str or kind is int or kind is bool or value is None or (kind is float and math.isfinite(value)):
         return value
     if isinstance(value, str):
@@ -49,24 +49,24 @@ def plain(value: Any, path: str = "", *, finite: bool = True) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """One text for all spellings of the same plain value: keys sorted, no spaces, 2.0 written as 2."""
-    return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"))
+    """Canonical JSON, the same text for equal values: sorted keys, no spaces, 2.0 written as 2."""
+    return json.dumps(_floats_to_integers(value), sort_keys=True, separators=(",", ":"))
 
 
-def _whole(value: Any) -> Any:
+def _floats_to_integers(value: Any) -> Any:
     kind = type(value)
     if kind is float:
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if kind is dict:
-        return {name: _whole(entry) for name, entry in value.items()}
-    return [_whole(entry) for entry in value] if kind is list else value
+        return {name: _floats_to_integers(entry) for name, entry in value.items()}
+    return [_floats_to_integers(entry) for entry in value] if kind is list else value
 
 
 def key(config: Mapping[str, Any]) -> str:
     """The identity of a run: SHA-256 (64 hexadecimal digits) of its configuration in canonical JSON.
 
-    The order of keys does not count, nor whether a whole number is an int or a float; the hash is the same in every
-    process and on every machine.
+    The order of keys does not matter, nor whether 2 is an ``int`` or a ``float``. The hash is the same in every process
+    and on every machine.
 
     >>> key({"model": {"heads": 8}, "seed": 1}) == key({"seed": 1.0, "model": {"heads": 8}})
     True
@@ -75,22 +75,22 @@ def key(config: Mapping[str, Any]) -> str:
 
 
 def plain_key(config: RunConfig) -> str:
-    """:func:`key` of a configuration that is in plain values already."""
+    """:func:`key` of a configuration that already consists of plain values."""
     return sha256(canonical(config).encode()).hexdigest()
 
 
 def checked(config: Mapping[str, Any]) -> RunConfig:
     """A copy of ``config`` in plain values."""
     if not isinstance(config, Mapping):
-        raise InputError(f"a configuration is a dictionary, not {type(config).__name__}")
+        raise InputError(f"a configuration is a {type(config).__name__}: give a dictionary")
     copy: RunConfig = plain(config)
     return copy
 
 
 def grid(base: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[RunConfig]:
-    """Every combination of the ``axes`` put into ``base``; the last axis varies fastest.
+    """``base`` with every combination of values of the ``axes``; the last axis varies fastest.
 
-    An axis is a dotted path into the configuration and the values it takes. ``base`` is left as it is.
+    An axis is a dotted path into the configuration with a list of values. ``base`` is not changed.
 
     >>> grid({"model": {"name": "bimp"}}, {"model.heads": [1, 8], "seed": [1, 2]})[1]
     {'model': {'name': 'bimp', 'heads': 1}, 'seed': 2}
@@ -112,7 +112,9 @@ def _set(config: RunConfig, path: str, value: Any) -> None:
     for depth, name in enumerate(parents):
         config = config.setdefault(name, {})
         if not isinstance(config, dict):
-            raise InputError(f"{path!r} leads through {'.'.join(parents[: depth + 1])!r}, which is not a dictionary")
+            raise InputError(
+                f"{path!r} leads through {'.'.join(parents[: depth + 1])!r}, which is no dictionary: correct the path"
+            )
     config[last] = value
 
 
@@ -127,7 +129,7 @@ def lookup(config: Mapping[str, Any], path: str) -> Any:
 
 
 def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The entries that are not dictionaries themselves, with their dotted paths."""
+    """All entries that are not dictionaries, with their dotted paths."""
     for name, entry in config.items():
         if isinstance(entry, Mapping) and entry:
             yield from leaves(entry, _join(prefix, name))

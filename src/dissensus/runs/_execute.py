@@ -1,4 +1,4 @@
-"""The driver: makes the runs of a grid that are missing, each once, and stores every one as soon as it has finished."""
+"""The driver: executes the missing runs of a grid, each once, and stores every run as soon as it has finished."""
 
 import os
 import threading
@@ -11,9 +11,9 @@ from typing import Any
 
 from dissensus.errors import InputError, one_of
 from dissensus.runs import _claims
-from dissensus.runs._call import Target, import_target, lost, now
+from dissensus.runs._call import Target, import_target, now, worker_died
 from dissensus.runs._config import RunConfig, checked, plain_key
-from dissensus.runs._pools import Inline, Lost, Pool
+from dissensus.runs._pools import Inline, Pool, WorkerDied
 from dissensus.runs._processes import Processes
 from dissensus.runs._ray import Ray
 from dissensus.runs._store import Record, Store, StoreError
@@ -24,10 +24,15 @@ _POLL = 0.25
 
 @dataclass(frozen=True)
 class Summary:
-    """What :func:`execute` did.
+    """The result of :func:`execute`.
 
-    ``records`` are in the order of the configurations; ``here`` were made by this call, ``found`` were in the store
-    before, ``elsewhere`` were made by another driver meanwhile; ``failed`` of all of them have failed.
+    Attributes:
+        records: the runs, in the order of the configurations.
+        here: number of runs that this call executed.
+        found: number of runs that were already in the store.
+        elsewhere: number of runs that another driver executed in the meantime.
+        failed: number of failed runs among all.
+        seconds: duration of the call.
     """
 
     records: list[Record]
@@ -38,11 +43,10 @@ class Summary:
     seconds: float
 
     def __str__(self) -> str:
-        elsewhere = f", {self.elsewhere} made by another driver" if self.elsewhere else ""
+        elsewhere = f", {self.elsewhere} executed by another driver" if self.elsewhere else ""
         failed = f", {self.failed} failed" if self.failed else ""
-        return (
-            f"{len(self.records)} runs: {self.here} made, {self.found} found{elsewhere}{failed}, {self.seconds:.1f} s"
-        )
+        counts = f"{self.here} executed, {self.found} found{elsewhere}{failed}"
+        return f"{len(self.records)} runs: {counts}, {self.seconds:.1f} s"
 
 
 def execute(
@@ -58,38 +62,39 @@ def execute(
     retry_failed: bool = False,
     function: Target | None = None,
 ) -> Summary:
-    """Make every run of ``configs`` that ``store`` does not hold yet, and return all of them.
+    """Execute the runs of ``configs`` that are not in ``store`` yet, and return all of them.
 
-    Each finished run is stored at once, so after a kill, a power loss or a full disk the same call makes only what is
-    missing. Several drivers may share a store: a run is claimed before it starts, a driver waits for the runs that
-    another one is making, and takes them over if that one dies.
+    Each finished run is stored at once, so after a kill, a power failure or a full disk the same call only executes
+    what is missing. Several drivers can share a store: a run is claimed before it starts, and a driver waits for runs
+    that another one executes and takes them over if that one dies.
+
+    A run that raises an exception is stored as failed and does not stop the others. A run whose worker dies is started
+    again once (on Ray, whose nodes can leave the cluster, three times) before it counts as failed. If the store cannot
+    be written, no new run starts; when the active ones have finished, they are written again if possible, and a
+    :class:`StoreError` is raised that has the unsaved ones. An interrupt ends active runs and keeps finished ones.
 
     Args:
-        configs: the configurations (JSON-able dictionaries); equal ones are run once.
+        configs: the configurations (JSON-able dictionaries); equal ones are executed once.
         target: ``"module:function"``; called as ``function(config)``, returns a JSON-able dictionary.
         store: a :class:`Store`, the path of one, or None for results that are only returned.
         executor: ``"inline"`` in this process, ``"processes"`` in worker processes, ``"ray"`` on a Ray cluster.
-        workers: how many runs at a time; by default one a core, or as many as the Ray cluster takes.
-        threads: threads of one run; by default cores // workers for processes, 1 on Ray, as it is inline.
-        address: of a running Ray cluster, ``"host:port"``; without it Ray is started on this machine.
-        on_result: called in this process with each run that finishes during the call, here or by another driver.
-        retry_failed: make the runs again that are stored as failed.
-        function: called in place of the target by the executor ``"inline"``, such as one that shows progress.
-
-    A run that raises is stored as failed and does not stop the others. A run whose worker dies is started once more
-    (on Ray, where nodes come and go, three times), then counts as failed. When the store cannot be written, no new run
-    starts, those under way are awaited and tried again to store, and a :class:`StoreError` carries those that could not
-    be. An interrupt ends the runs under way and keeps the finished ones.
+        workers: maximum number of simultaneous runs; by default one per core, or as many as fit on the Ray cluster.
+        threads: number of threads of each run; by default cores // workers for processes, 1 on Ray, and unchanged
+            inline.
+        address: address of a running Ray cluster, ``"host:port"``. By default, Ray is started on this machine.
+        on_result: called in this process with every run that finishes during the call, here or in another driver.
+        retry_failed: execute runs again that are stored as failed.
+        function: called instead of the target by the executor ``"inline"``, for example to show progress.
     """
-    begun = time.monotonic()
+    start_time = time.monotonic()
     one_of("executor", executor, EXECUTORS)
     _at_least_one(workers=workers, threads=threads)
     if address is not None and executor != "ray":
-        raise InputError(f"an address is for the executor 'ray', not {executor!r}")
+        raise InputError(f"an address is for the executor 'ray', not {executor!r}: leave it out")
     if function is not None and executor != "inline":
         raise InputError("a function of this process is for the executor 'inline': leave it out")
     if workers not in (None, 1) and executor == "inline":
-        raise InputError("the executor 'inline' makes one run at a time; for workers use 'processes' or 'ray'")
+        raise InputError("the executor 'inline' executes one run at a time; for workers use 'processes' or 'ray'")
     plain = [checked(config) for config in configs]
     keys = [plain_key(config) for config in plain]
     with _opened(store) as opened:
@@ -105,7 +110,7 @@ def execute(
         found=len(set(keys)) - driver.count.total(),
         elsewhere=driver.count["elsewhere"],
         failed=sum(record.status == "failed" for record in records),
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - start_time,
     )
 
 
@@ -138,13 +143,13 @@ def _pool(
 
 
 def cores_here() -> int:
-    """The cores this process may use."""
+    """The number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class _Driver:
-    """One call of :func:`execute`: the queue of runs, the claims, and the policy for what goes wrong."""
+    """One call of :func:`execute`: the queue of runs, their claims, and the handling of failures."""
 
     def __init__(
         self,
@@ -160,20 +165,21 @@ class _Driver:
         self.started: dict[str, str] = {}
         self.attempts: Counter[str] = Counter()
         self.unsaved: list[Record] = []
-        self.trouble: StoreError | None = None
+        self.store_error: StoreError | None = None
         index = store._index()
         for stored_target in {index[wanted][0] for wanted in configs if wanted in index} - {target}:
             raise InputError(
                 f"{store.path}: some of these configurations have been run with the target {stored_target!r}; "
                 f"use another store for {target!r}"
             )
-        # A failed run is superseded only by the time it finished: if another driver retries it first, that one counts.
-        self.superseded = {
+        # Failed runs to execute again, with the time they finished: if another driver has executed one of them again in
+        # the meantime, the time in the store is another one, and that record counts.
+        self.to_retry = {
             wanted: index[wanted][2]
             for wanted in configs
             if retry_failed and wanted in index and index[wanted][1] == "failed"
         }
-        self.pending = deque(wanted for wanted in configs if wanted not in index or wanted in self.superseded)
+        self.pending = deque(wanted for wanted in configs if wanted not in index or wanted in self.to_retry)
 
     def run(self, make_pool: Callable[[], Pool]) -> None:
         pool = make_pool()
@@ -189,27 +195,27 @@ class _Driver:
     def _loop(self, pool: Pool, owner: _claims.Owner) -> None:
         taken: list[str] = []
         while self.pending or taken or pool.active:
-            while self.pending and not self.trouble and pool.free():
+            while self.pending and not self.store_error and pool.free():
                 self._start(self.pending.popleft(), pool, owner, taken)
-            if self.trouble and not pool.active:
+            if self.store_error and not pool.active:
                 break
             if pool.active:
                 ended = pool.next(_POLL)
                 if ended is not None:
-                    self._end(*ended, pool)
+                    self._finish(*ended, pool)
                     continue
             else:
                 time.sleep(_POLL)
-            # Whatever other drivers had a moment ago may be finished, or theirs no longer.
+            # Runs that other drivers had claimed may be finished or released by now.
             self.pending.extend(taken)
             taken.clear()
-        self._report_trouble()
+        self._raise_store_error()
 
     def _start(self, wanted: str, pool: Pool, owner: _claims.Owner, taken: list[str]) -> None:
         try:
             state = self._claim(wanted, owner)
         except StoreError as error:
-            self.trouble = error
+            self.store_error = error
             self.pending.appendleft(wanted)
             return
         if state == "finished":
@@ -227,23 +233,23 @@ class _Driver:
     def _claim(self, wanted: str, owner: _claims.Owner) -> str:
         with self.store._transaction() as connection:
             row = connection.execute("SELECT finished FROM runs WHERE key = ?", (wanted,)).fetchone()
-            if row is not None and row[0] != self.superseded.get(wanted):
+            if row is not None and row[0] != self.to_retry.get(wanted):
                 return "finished"
             return "claimed" if owner.claim(connection, wanted) else "taken"
 
-    def _end(self, wanted: str, outcome: dict[str, Any] | Lost, pool: Pool) -> None:
-        if isinstance(outcome, Lost):
-            if self.attempts[wanted] < pool.attempts and not self.trouble:
+    def _finish(self, wanted: str, outcome: dict[str, Any] | WorkerDied, pool: Pool) -> None:
+        if isinstance(outcome, WorkerDied):
+            if self.attempts[wanted] < pool.attempts and not self.store_error:
                 self.attempts[wanted] += 1
                 pool.submit(wanted, self.configs[wanted])
                 return
             tried = f", {self.attempts[wanted]} times in a row" if self.attempts[wanted] > 1 else ""
-            outcome = lost(outcome.cause + tried, self.started[wanted])
+            outcome = worker_died(outcome.cause + tried, self.started[wanted])
         record = Record(key=wanted, target=self.target, config=self.configs[wanted], **outcome)
         try:
             self._save(record)
         except StoreError as error:
-            self.trouble = error
+            self.store_error = error
             self.unsaved.append(record)
 
     def _save(self, record: Record) -> None:
@@ -251,10 +257,10 @@ class _Driver:
         self.count["here"] += 1
         self.on_result(record)
 
-    def _report_trouble(self) -> None:
-        if self.trouble is None:
+    def _raise_store_error(self) -> None:
+        if self.store_error is None:
             return
-        # Room may have been made while the last runs were awaited.
+        # The disk may have free space again.
         while self.unsaved:
             try:
                 self._save(self.unsaved[0])
@@ -262,15 +268,15 @@ class _Driver:
                 break
             self.unsaved.pop(0)
         unsaved = tuple(self.unsaved)
-        note = f" ({len(unsaved)} finished runs could not be stored and will be made again)" if unsaved else ""
-        raise StoreError(f"{self.trouble}{note}", unsaved) from self.trouble
+        note = f" ({len(unsaved)} finished runs could not be stored and will be executed again)" if unsaved else ""
+        raise StoreError(f"{self.store_error}{note}", unsaved) from self.store_error
 
     def _release(self, owner: _claims.Owner) -> None:
         try:
             with self.store._transaction() as connection:
                 owner.release(connection)
         except StoreError:
-            # The claims fall with this process in any case; whatever went wrong before is the error to show.
+            # The claims expire with this process, and an earlier error is the one to report.
             pass
 
 
@@ -284,7 +290,7 @@ def _heartbeat(store: Store, owner: _claims.Owner) -> Iterator[None]:
                 with store._transaction() as connection:
                     owner.beat(connection)
             except StoreError:
-                # A missed beat is no reason to end a run; the next one may succeed.
+                # A run need not end because of a missed heartbeat; the next one may succeed.
                 continue
 
     thread = threading.Thread(target=beat, daemon=True)

@@ -1,4 +1,4 @@
-"""Where training can be followed besides the terminal: TensorBoard, Weights & Biases, MLflow."""
+"""Loggers for TensorBoard, Weights & Biases and MLflow."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from dissensus.train import Config
 
 
 class Logger(ABC):
-    """Takes the numbers of one run after the other."""
+    """Logs the metrics of runs, one run after another."""
 
     current = ""
 
     def log(self, run: str, config: Config, step: int, values: Mapping[str, float]) -> None:
-        """Numbers of the run named ``run`` at an epoch."""
+        """Log the values of the run named ``run`` at an epoch."""
         if run != self.current:
             self.close()
             self.begin(run, config)
@@ -23,7 +23,7 @@ class Logger(ABC):
         self.write(step, values)
 
     def close(self) -> None:
-        """Write what is left."""
+        """End the current run."""
         if self.current:
             self.end()
         self.current = ""
@@ -38,22 +38,22 @@ class Logger(ABC):
 
 def open_logger(spec: str) -> Logger:
     """The logger of ``tensorboard:DIR``, ``wandb:PROJECT`` or ``mlflow:URI``."""
-    kind, colon, place = spec.partition(":")
+    kind, colon, target = spec.partition(":")
     one_of("logger", kind, _LOGGERS)
-    if not colon or not place:
-        raise InputError(f"--log is {spec!r}: say where to, as tensorboard:DIR, wandb:PROJECT or mlflow:URI")
-    logger: Logger = _LOGGERS[kind](place)
+    if not colon or not target:
+        raise InputError(f"--log is {spec!r}: give tensorboard:DIR, wandb:PROJECT or mlflow:URI")
+    logger: Logger = _LOGGERS[kind](target)
     return logger
 
 
 class TensorBoard(Logger):
-    """Event files in a folder of each run's own below ``place``."""
+    """Event files, in ``folder`` with a subfolder for each run."""
 
-    def __init__(self, place: str) -> None:
-        self._make, self._place = optional("tensorboard", "logging", "torch.utils.tensorboard").SummaryWriter, place
+    def __init__(self, folder: str) -> None:
+        self._tensorboard, self._folder = optional("tensorboard", "logging", "torch.utils.tensorboard"), folder
 
     def begin(self, run: str, config: Config) -> None:
-        self._writer = self._make(f"{self._place}/{run}")
+        self._writer = self._tensorboard.SummaryWriter(f"{self._folder}/{run}")
         self._writer.add_text("config", str(config.as_dict()))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
@@ -65,13 +65,13 @@ class TensorBoard(Logger):
 
 
 class WeightsAndBiases(Logger):
-    """Runs of the project ``place``."""
+    """Runs of a project."""
 
-    def __init__(self, place: str) -> None:
-        self._wandb, self._place = _installed("wandb"), place
+    def __init__(self, project: str) -> None:
+        self._wandb, self._project = _installed("wandb"), project
 
     def begin(self, run: str, config: Config) -> None:
-        self._run = self._wandb.init(project=self._place, name=run, config=config.as_dict())
+        self._run = self._wandb.init(project=self._project, name=run, config=config.as_dict())
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         self._run.log(dict(values), step=step)
@@ -81,11 +81,11 @@ class WeightsAndBiases(Logger):
 
 
 class MLflow(Logger):
-    """Runs at the tracking address ``place``, a folder or a server."""
+    """Runs at a tracking URI, which is a folder or a server."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, uri: str) -> None:
         self._mlflow = _installed("mlflow")
-        self._mlflow.set_tracking_uri(place)
+        self._mlflow.set_tracking_uri(uri)
 
     def begin(self, run: str, config: Config) -> None:
         self._mlflow.start_run(run_name=run)

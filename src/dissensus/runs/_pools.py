@@ -1,4 +1,4 @@
-"""Where runs are made: the interface that all executors have, and the simplest of them."""
+"""The interface of all executors, and the simplest one."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,20 +8,20 @@ from dissensus.runs._config import RunConfig
 
 
 @dataclass(frozen=True)
-class Lost:
+class WorkerDied:
     """The worker of a run died before the run ended."""
 
     cause: str
 
 
-Finished = tuple[str, Outcome | Lost]
+Finished = tuple[str, Outcome | WorkerDied]
 
 
 class Pool(Protocol):
-    """Runs up to some number of configurations at a time.
+    """Executes a limited number of runs at a time.
 
-    ``attempts`` is how often a run is started before the death of its worker counts as its failure; ``active`` how many
-    have been submitted and not yet returned by ``next``.
+    ``attempts`` is the number of times that a run is started before it counts as failed because its worker died;
+    ``active`` is the number of runs that have been submitted, but not yet returned by ``next``.
     """
 
     attempts: int
@@ -30,17 +30,17 @@ class Pool(Protocol):
     def active(self) -> int: ...
 
     def free(self) -> bool:
-        """Whether one more run can start now."""
+        """Whether another run can start now."""
         ...
 
     def submit(self, key: str, config: RunConfig) -> None: ...
 
     def next(self, timeout: float) -> Finished | None:
-        """A run that has ended, or None if none has after ``timeout`` seconds."""
+        """A run that has ended, or None if none ends within ``timeout`` seconds."""
         ...
 
     def close(self) -> None:
-        """End the workers, whatever they are doing."""
+        """End the workers and their runs."""
         ...
 
 

@@ -11,11 +11,11 @@ from queue import Empty, SimpleQueue
 
 from dissensus.errors import DissensusError
 from dissensus.runs._config import RunConfig
-from dissensus.runs._pools import Finished, Lost
+from dissensus.runs._pools import Finished, WorkerDied
 
 
 class Processes:
-    """Worker processes on this machine, started when first needed. A worker that dies is replaced by a new one."""
+    """Worker processes on this machine, each started for its first run. A worker that dies is replaced."""
 
     attempts = 2
 
@@ -23,7 +23,7 @@ class Processes:
         self._target, self._workers, self._threads = target, workers, threads
         self._tasks: SimpleQueue[tuple[str, RunConfig] | None] = SimpleQueue()
         self._ended: SimpleQueue[Finished | Exception] = SimpleQueue()
-        self._keepers: list[threading.Thread] = []
+        self._feeders: list[threading.Thread] = []
         self._running: set[subprocess.Popen[str]] = set()
         self._lock = threading.Lock()
         self._closed = False
@@ -34,9 +34,9 @@ class Processes:
 
     def submit(self, key: str, config: RunConfig) -> None:
         self.active += 1
-        if len(self._keepers) < self.active:
-            self._keepers.append(threading.Thread(target=self._keep, daemon=True))
-            self._keepers[-1].start()
+        if len(self._feeders) < self.active:
+            self._feeders.append(threading.Thread(target=self._feed, daemon=True))
+            self._feeders[-1].start()
         self._tasks.put((key, config))
 
     def next(self, timeout: float) -> Finished | None:
@@ -54,13 +54,13 @@ class Processes:
             self._closed = True
             for worker in self._running:
                 worker.kill()
-        for _ in self._keepers:
+        for _ in self._feeders:
             self._tasks.put(None)
-        for keeper in self._keepers:
-            keeper.join()
+        for feeder in self._feeders:
+            feeder.join()
 
-    def _keep(self) -> None:
-        """Feed one worker with tasks; runs in a thread of its own."""
+    def _feed(self) -> None:
+        """Send tasks to one worker; this is the target of a thread."""
         worker: subprocess.Popen[str] | None = None
         while (task := self._tasks.get()) is not None and not self._closed:
             key, config = task
@@ -69,14 +69,14 @@ class Processes:
             except (DissensusError, OSError) as error:
                 self._ended.put(error)
                 continue
-            answer = _ask(worker, json.dumps(config))
-            if answer:
-                self._ended.put((key, json.loads(answer)))
+            response = _request(worker, json.dumps(config))
+            if response:
+                self._ended.put((key, json.loads(response)))
             else:
-                self._ended.put((key, Lost(_cause(self._bury(worker)))))
+                self._ended.put((key, WorkerDied(_exit_cause(self._end(worker)))))
                 worker = None
         if worker is not None:
-            self._bury(worker)
+            self._end(worker)
 
     def _start(self) -> subprocess.Popen[str]:
         threads = str(self._threads)
@@ -99,12 +99,12 @@ class Processes:
             self._running.add(worker)
         assert worker.stdout is not None
         if not worker.stdout.readline():
-            cause = _cause(self._bury(worker))
-            raise DissensusError(f"a worker process could not start: {cause}; its own message is above")
+            cause = _exit_cause(self._end(worker))
+            raise DissensusError(f"a worker process could not start: {cause}; see its message above")
         return worker
 
-    def _bury(self, worker: subprocess.Popen[str]) -> int:
-        """End the worker if it has not, and free what it held; returns its exit code."""
+    def _end(self, worker: subprocess.Popen[str]) -> int:
+        """Close the pipes to a worker, which ends it, and return its exit code."""
         with self._lock:
             self._running.discard(worker)
         if worker.stdin is not None and worker.stdout is not None:
@@ -114,8 +114,8 @@ class Processes:
         return worker.wait()
 
 
-def _ask(worker: subprocess.Popen[str], line: str) -> str:
-    """The worker's answer to one line, empty if it died."""
+def _request(worker: subprocess.Popen[str], line: str) -> str:
+    """Send one line to the worker and return its response, which is empty if it died."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     try:
@@ -123,11 +123,11 @@ def _ask(worker: subprocess.Popen[str], line: str) -> str:
         worker.stdin.flush()
     except BrokenPipeError:
         return ""
-    answer = worker.stdout.readline()
-    return answer if answer.endswith("\n") else ""
+    response = worker.stdout.readline()
+    return response if response.endswith("\n") else ""
 
 
-def _cause(code: int) -> str:
+def _exit_cause(code: int) -> str:
     if code >= 0:
         return f"the worker process ended with exit code {code}"
     try:

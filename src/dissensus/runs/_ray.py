@@ -12,7 +12,7 @@ from dissensus.errors import DissensusError
 from dissensus.ray_cluster import connect, import_ray
 from dissensus.runs._call import Outcome, call
 from dissensus.runs._config import RunConfig
-from dissensus.runs._pools import Finished, Lost
+from dissensus.runs._pools import Finished, WorkerDied
 
 
 class Ray:
@@ -29,7 +29,7 @@ class Ray:
         if self._connected:
             connect(ray, address, None if workers is None else workers * threads)
             sys.stdout = _QuietStdout(sys.stdout)
-        # Retries are the driver's decision, as for every pool.
+        # The driver decides about retries, as for every pool.
         self._call: Callable[..., Any] = ray.remote(num_cpus=threads, max_retries=0)(_call_on_node).remote
         self._tasks: dict[Any, str] = {}
 
@@ -38,10 +38,10 @@ class Ray:
         return len(self._tasks)
 
     def free(self) -> bool:
-        # Asked anew each time: nodes come and go.
+        # Not cached, because nodes can join and leave the cluster.
         cores = self._ray.cluster_resources().get("CPU", 0)
-        places = max(1, int(cores // self._threads))
-        return len(self._tasks) < min(places, self._workers or places)
+        slots = max(1, int(cores // self._threads))
+        return len(self._tasks) < min(slots, self._workers or slots)
 
     def submit(self, key: str, config: RunConfig) -> None:
         self._tasks[self._call(sys.path, self._target, config, self._threads)] = key
@@ -61,12 +61,10 @@ class Ray:
             errors.OutOfMemoryError,
             errors.LocalRayletDiedError,
         ) as error:
-            return key, Lost(f"the Ray worker died ({type(error).__name__})")
+            return key, WorkerDied(f"the Ray worker died ({type(error).__name__})")
         except errors.RayError as error:
             last = str(error).strip().splitlines()[-1]
-            raise DissensusError(
-                f"Ray cannot make the runs: {last}. The package must be installed on every node"
-            ) from error
+            raise DissensusError(f"Ray cannot execute the runs ({last}): install the package on every node") from error
 
     def close(self) -> None:
         if self._connected:
@@ -81,9 +79,9 @@ class Ray:
 
 
 class _QuietStdout(io.TextIOBase):
-    """Standard output without the messages that Ray's own threads print there: these go to standard error.
+    """Standard output, except that messages of Ray's threads go to standard error.
 
-    A program may answer with one JSON object on standard output, and nothing else belongs there.
+    A command may print a JSON object on standard output, where nothing else may appear.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -104,6 +102,6 @@ class _QuietStdout(io.TextIOBase):
 
 
 def _call_on_node(path: list[str], target: str, config: RunConfig, threads: int) -> Outcome:
-    # Where the driver finds its modules, a node that shares its files does too; what is installed there comes first.
+    # A node that shares the driver's files finds modules in the same folders. What is installed on it comes first.
     sys.path.extend(entry for entry in path if entry not in sys.path)
     return call(target, config, threads)

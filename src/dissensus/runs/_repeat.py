@@ -1,4 +1,4 @@
-"""One configuration over several splits and seeds: a plain loop here, or a grid with an executor and a store."""
+"""Train a configuration on several splits and seeds: in a plain loop, or as a grid with an executor and a store."""
 
 import os
 import time
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run that has ended: its configuration, its result (None if it failed), its error, and its seconds."""
+    """A run that has ended: its configuration, its result (None if it failed), its error, and its duration."""
 
     config: RunConfig
     result: dict[str, Any] | None
@@ -33,16 +33,16 @@ class Attempt:
 
 @dataclass
 class Repeats:
-    """What :func:`repeat` gives.
+    """The result of :func:`repeat`.
 
     Attributes:
-        config: the configuration; its split and seed stand for all of them.
+        config: the configuration; its own split and seed are not used.
         splits: the splits.
         seeds: the seeds.
         attempts: the runs that have ended.
-        best: the trained model of the best validation, where it was made in this process; otherwise None.
-        seconds: what all of them took.
-        interrupted: whether an interrupt has ended them early.
+        best: the run with the best validation metric, if it was trained in this process; otherwise None.
+        seconds: duration of the call.
+        interrupted: whether an interrupt has ended the call early.
     """
 
     config: Config
@@ -56,18 +56,18 @@ class Repeats:
     @property
     def results(self) -> list[dict[str, Any]]:
         """The results of the finished runs, by split and seed."""
-        found = [attempt.result for attempt in self.attempts if attempt.result is not None]
-        return sorted(found, key=lambda result: (result["split"], result["seed"]))
+        repeats = [attempt.result for attempt in self.attempts if attempt.result is not None]
+        return sorted(repeats, key=lambda result: (result["split"], result["seed"]))
 
     @property
     def metric(self) -> str:
-        """What ``val`` and ``test`` are."""
+        """The name of the metric of ``val`` and ``test``."""
         return metric_of(self.results[0])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values: mean, spread (0 over one run) and interval (None over one run), and every run."""
+        """Plain values: mean, standard deviation (0 for one run), interval (None for one run), and every run."""
         results, config = self.results, self.config.as_dict()
-        # These vary over the runs, so they are with each of them.
+        # These differ between the runs and are listed with them.
         del config["data"]["split"], config["train"]["seed"]
         answer: dict[str, Any] = {
             "dataset": self.config.data.name,
@@ -96,31 +96,33 @@ class Repeats:
         }
 
     def table(self) -> Table:
-        """One row: the means over the runs, with their spread."""
+        """A table of one row: the means over the runs with their standard deviations."""
         answer = self.as_dict()
         test, val, seconds = (Value.of(run[name] for run in answer["runs"]) for name in ("test", "val", "seconds"))
         interval = answer["test_interval"]
-        reach = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+        limits = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
         shown = self.metric.replace("_", " ") + ("" if is_error(self.metric) else " %")
         return Table(
-            columns=["model", "dataset", f"test {shown}", "95% interval", f"validation {shown}", "seconds a run"],
-            rows=[[Path(answer["model"]).name, Path(answer["dataset"]).stem, test, reach, val, seconds]],
+            columns=["model", "dataset", f"test {shown}", "95% interval", f"validation {shown}", "seconds per run"],
+            rows=[[Path(answer["model"]).name, Path(answer["dataset"]).stem, test, limits, val, seconds]],
             note=f"Mean ± standard deviation (runs), each at its best validation over {answer['selection']}. "
             f"Splits: {answer['protocol']}.",
         )
 
     def save(self, folder: str | os.PathLike[str]) -> dict[str, Any]:
-        """Write the model of the best validation; one that was made elsewhere or before is made again, bit for bit.
+        """Save the model with the best validation metric to a folder.
+
+        If it was trained in another process or is from the store, it is trained again, with bitwise equal results.
 
         Returns:
-            Where it is, and its split, seed, val and test.
+            The folder, and the split, seed, val and test of the model.
         """
         from dissensus import train
 
         split, seed = (max(self.results, key=_rank)[name] for name in ("split", "seed"))
-        made = self.best or train.run(_at(self.config, split, seed))
-        train.save(made, folder)
-        return {"folder": str(folder), "split": split, "seed": seed, "val": made.val, "test": made.test}
+        run = self.best or train.run(_with_split(self.config, split, seed))
+        train.save(run, folder)
+        return {"folder": str(folder), "split": split, "seed": seed, "val": run.val, "test": run.test}
 
 
 def repeat(
@@ -140,99 +142,100 @@ def repeat(
 ) -> Repeats:
     """Train a configuration on several splits and with several seeds.
 
-    Without a store it is a plain loop of :func:`dissensus.train.run` in this process. A run that fails does not stop
-    the others; if all do, that is an error. An interrupt keeps what has finished.
+    By default, this is a plain loop over :func:`dissensus.train.run` in this process. A run that fails does not stop
+    the others; if all of them fail, an error is raised. An interrupt ends the loop and keeps the finished runs.
 
     Args:
-        config: the run; its split and seed are replaced.
-        splits: by default those of the dataset, ten random ones or all that it brings along.
-        seeds: of training; by default that of the configuration.
-        store: file that finished runs are kept in, and found in again.
+        config: the configuration; its split and seed are replaced.
+        splits: the splits; by default the dataset's own, or ten random ones.
+        seeds: the seeds of training; by default that of the configuration.
+        store: file of finished runs, which are not executed again.
         executor: ``inline``, ``processes`` or ``ray``; with ``workers``, ``threads``, ``address`` and ``retry_failed``
             as for :func:`execute`.
-        log: where to follow epochs besides: ``tensorboard:DIR``, ``wandb:PROJECT`` or ``mlflow:URI``.
-        on_epoch: called in this process after every epoch of a run made here.
-        on_run: called with every run that ends, and the number of all.
+        log: where to log every epoch: ``tensorboard:DIR``, ``wandb:PROJECT`` or ``mlflow:URI``.
+        on_epoch: called after every epoch of a run in this process.
+        on_run: called with every run that ends, and the number of all runs.
     """
     if log and executor != "inline":
         raise InputError("--log follows runs in this process: use it with --executor inline")
-    begun, config = time.perf_counter(), config.pinned()
+    start_time, config = time.perf_counter(), config.pinned()
     splits = list(splits or config.data.load().default_splits)
-    found = Repeats(config, splits, list(seeds or [config.train.seed]))
-    configs = grid(config.as_dict(), {"data.split": found.splits, "train.seed": found.seeds})
+    repeats = Repeats(config, splits, list(seeds or [config.train.seed]))
+    configs = grid(config.as_dict(), {"data.split": repeats.splits, "train.seed": repeats.seeds})
     options: dict[str, Any] = {"store": store, "retry_failed": retry_failed}
 
     def ended(run: Record | Attempt) -> None:
-        found.attempts.append(Attempt(run.config, run.result, run.error, run.seconds))
-        on_run(found.attempts[-1], len(configs))
+        repeats.attempts.append(Attempt(run.config, run.result, run.error, run.seconds))
+        on_run(repeats.attempts[-1], len(configs))
 
     if store is not None and _all_stored(store, configs, retry_failed):
-        # Only runs that are still to be made need torch, which takes seconds to load.
+        # Only runs that have to be executed need torch, whose import takes seconds.
         for record in execute(configs, TARGET, **options).records:
-            found.attempts.append(Attempt(record.config, record.result, record.error, record.seconds))
-        return _finished(found, begun)
+            repeats.attempts.append(Attempt(record.config, record.result, record.error, record.seconds))
+        return _finished(repeats, start_time)
     config.check()
     dataset = config.data.load()
-    # Of thousands of splits, drawing each would take longer than the first run.
-    for split in {*found.splits[:10], max(found.splits)}:
+    # Check the splits before training. Drawing thousands of them would take longer than the first run.
+    for split in {*repeats.splits[:10], max(repeats.splits)}:
         dataset.split(split)
     with ExitStack() as stack:
         logger = open_logger(log) if log else None
         if logger is not None:
             stack.callback(logger.close)
 
-        def make(plain: RunConfig) -> dict[str, Any]:
+        def train_one(plain: RunConfig) -> dict[str, Any]:
             from dissensus import train
 
             one = Config.from_dict(plain)
 
-            def epoch(now: "Epoch") -> None:
-                on_epoch(one, now)
+            def progress(epoch: "Epoch") -> None:
+                on_epoch(one, epoch)
                 if logger is not None:
                     name = f"{Path(one.data.name).stem}-{Path(one.model.name).name}-{one.data.split}-{one.train.seed}"
-                    logger.log(name, one, now.number, {"loss": now.loss, "val": now.val, "val_loss": now.val_loss})
+                    values = {"loss": epoch.loss, "val": epoch.val, "val_loss": epoch.val_loss}
+                    logger.log(name, one, epoch.number, values)
 
-            made = train.run(one, progress=epoch)
-            result = made.record()
-            if found.best is None or _rank(result) > _rank(found.best.as_dict()):
-                found.best = made
+            run = train.run(one, progress=progress)
+            result = run.record()
+            if repeats.best is None or _rank(result) > _rank(repeats.best.as_dict()):
+                repeats.best = run
             return result
 
         try:
             if store is None and executor == "inline" and workers is None and address is None:
                 for plain in configs:
-                    outcome = call(make, plain, threads)
+                    outcome = call(train_one, plain, threads)
                     ended(Attempt(plain, outcome["result"], outcome["error"], outcome["seconds"]))
             else:
                 options |= {"workers": workers, "threads": threads, "address": address}
-                options["function"] = make if executor == "inline" else None
-                made = execute(configs, TARGET, executor=executor, on_result=ended, **options)
-                found.attempts = [Attempt(r.config, r.result, r.error, r.seconds) for r in made.records]
-                _forget_other(found)
+                options["function"] = train_one if executor == "inline" else None
+                summary = execute(configs, TARGET, executor=executor, on_result=ended, **options)
+                repeats.attempts = [Attempt(r.config, r.result, r.error, r.seconds) for r in summary.records]
+                _drop_worse_model(repeats)
         except KeyboardInterrupt:
-            if not found.results:
+            if not repeats.results:
                 raise
-            found.interrupted = True
-    return _finished(found, begun)
+            repeats.interrupted = True
+    return _finished(repeats, start_time)
 
 
 def metric_of(result: dict[str, Any]) -> str:
-    """What ``val`` and ``test`` of a result are; stores of before there were several have accuracies."""
+    """The metric of ``val`` and ``test`` of a result; results of earlier versions name none and have accuracies."""
     return str(result.get("metric", "accuracy"))
 
 
-def _finished(found: Repeats, begun: float) -> Repeats:
-    found.seconds = time.perf_counter() - begun
-    if not found.results:
-        raise DissensusError(f"all {len(found.attempts)} runs failed; the first: {found.attempts[0].error}")
-    return found
+def _finished(repeats: Repeats, start_time: float) -> Repeats:
+    repeats.seconds = time.perf_counter() - start_time
+    if not repeats.results:
+        raise DissensusError(f"all {len(repeats.attempts)} runs failed; the first: {repeats.attempts[0].error}")
+    return repeats
 
 
-def _forget_other(found: Repeats) -> None:
-    """Leave out the model made here where one that the store had is better."""
-    best = found.best
-    if best is not None and found.results and _rank(best.as_dict()) < max(map(_rank, found.results)):
-        found.best = None
+def _drop_worse_model(repeats: Repeats) -> None:
+    """Drop the best model of this process if a run from the store has a better validation metric."""
+    best = repeats.best
+    if best is not None and repeats.results and _rank(best.as_dict()) < max(map(_rank, repeats.results)):
+        repeats.best = None
 
 
 def _rank(result: dict[str, Any]) -> tuple[float, int, int]:
@@ -240,7 +243,7 @@ def _rank(result: dict[str, Any]) -> tuple[float, int, int]:
     return sign * result["val"], -result["split"], -result["seed"]
 
 
-def _at(config: Config, split: int, seed: int) -> Config:
+def _with_split(config: Config, split: int, seed: int) -> Config:
     return replace(config, data=replace(config.data, split=split), train=replace(config.train, seed=seed))
 
 

@@ -1,8 +1,8 @@
-"""The store of finished runs: one SQLite file, safe with several writers, that survives kills and full disks.
+"""The store of finished runs: an SQLite file that several processes can write, and that survives kills and full disks.
 
-The rollback journal is kept on purpose, where a write-ahead log is the usual choice for several writers: it needs no
-shared memory (which shared filesystems of clusters lack), it leaves one file at rest, and a store on a full disk can
-still be read. ``synchronous = EXTRA`` makes a stored run outlast a power loss.
+It uses SQLite's rollback journal. A write-ahead log, the usual choice for several writers, needs shared memory (which
+network filesystems lack), consists of several files, and cannot be read on a full disk. With ``synchronous = EXTRA`` a
+stored run survives a power failure.
 """
 
 import json
@@ -23,7 +23,7 @@ from dissensus.runs import _claims
 from dissensus.runs._config import ABSENT, RunConfig, canonical, checked, leaves, lookup, plain, plain_key
 
 VERSION = 1
-_APPLICATION = 0x64697373  # "diss": tells a store from any other SQLite file
+_APPLICATION = 0x64697373  # "diss": distinguishes a store from other SQLite files
 _TIMEOUT = 60.0
 STATUSES = ("done", "failed")
 
@@ -46,9 +46,9 @@ FROM pragma_application_id, pragma_user_version
 class Record:
     """One finished run.
 
-    ``status`` is ``"done"`` (then ``result`` is what the target returned) or ``"failed"`` (then ``error`` is one line
-    and ``traceback`` the whole story). ``started`` and ``finished`` are ISO 8601 times in UTC; ``provenance`` says
-    where and with which versions and threads the run was made.
+    ``status`` is ``"done"`` (then ``result`` is what the target returned) or ``"failed"`` (then ``error`` is a message
+    of one line and ``traceback`` the full traceback). ``started`` and ``finished`` are ISO 8601 times in UTC;
+    ``provenance`` has the machine, the versions and the number of threads of the run.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Record:
 class StoreError(DissensusError, RuntimeError):
     """The store cannot be read or written; the message says what to do.
 
-    ``unsaved`` holds the records of finished runs that could not be written, so that no result is lost to the caller.
+    ``unsaved`` has the records of finished runs that could not be written, so that their results are not lost.
     """
 
     def __init__(self, message: str, unsaved: tuple[Record, ...] = ()) -> None:
@@ -76,20 +76,22 @@ class StoreError(DissensusError, RuntimeError):
 
 
 class Store:
-    """Finished runs in the SQLite file ``path``, made if it does not exist unless ``create`` is False.
+    """Finished runs in the SQLite file ``path``, which is created if it does not exist (unless ``create`` is False).
 
-    Several processes may use one store at the same time, and several threads one ``Store``. It is checked when opened:
-    a damaged file, a file of another kind or of another version raises :class:`StoreError` and is left untouched.
-    ``":memory:"`` is a store that ends with the process. Use it as a context manager, or call :meth:`close`.
+    Several processes can use the same file, and several threads the same ``Store``. The file is checked when it is
+    opened: one that is damaged, of another kind or of another version raises :class:`StoreError` and is not changed.
+    The path ``":memory:"`` is a store in memory. Use a store as a context manager, or call :meth:`close`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         self.path = os.fspath(path)
         if self.path != ":memory:":
             if not create and not Path(self.path).is_file():
-                raise InputError(f"{self.path}: there is no store of runs here: name the file of an earlier --store")
+                raise InputError(f"{self.path}: there is no store of runs here: give the file of an earlier --store")
             if Path(self.path).is_dir():
-                raise InputError(f"{self.path}: a store is a file, and this is a directory")
+                raise InputError(
+                    f"{self.path}: a store is a file, but this is a directory: give the path of a file in it"
+                )
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.RLock()
         with self._errors():
@@ -112,7 +114,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what is stored is already safe on disk."""
+        """Close the file. Stored runs are already on disk."""
         with self._lock:
             self._connection.close()
 
@@ -125,7 +127,7 @@ class Store:
         return _record(self._intact(rows[0])) if rows else None
 
     def put(self, record: Record) -> None:
-        """Store a finished run at once and for good. A failed run is replaced, a run that is done stays as it is."""
+        """Write a finished run to disk. An earlier record of it is replaced if it failed, and kept if it is done."""
         row = _row(record)
         marks = ", ".join("?" * len(row))
         names = [name.strip() for name in _COLUMNS.split(",")]
@@ -139,7 +141,7 @@ class Store:
             connection.execute("DELETE FROM claims WHERE key = ?", (record.key,))
 
     def missing(self, configs: Iterable[Mapping[str, Any]], *, retry_failed: bool = False) -> list[RunConfig]:
-        """Those of ``configs`` without a finished run, each once; with ``retry_failed`` also those that failed."""
+        """The ``configs`` without a finished run, each once; with ``retry_failed`` also those whose run failed."""
         stored = {
             stored_key
             for stored_key, (_, status, _) in self._index().items()
@@ -166,7 +168,7 @@ class Store:
         found = [
             _record(row)
             for row, config in zip(rows, configs, strict=True)
-            if all(_is(config, *pair) for pair in wanted.items())
+            if all(_has_value(config, *pair) for pair in wanted.items())
         ]
         if configs and not found:
             for path in wanted:
@@ -180,25 +182,25 @@ class Store:
     def recover(cls, damaged: str | os.PathLike[str], path: str | os.PathLike[str]) -> int:
         """Copy every intact run of a ``damaged`` store to a new store at ``path``; returns how many.
 
-        The damaged file is only read. A run counts as intact when its checksum agrees.
+        The damaged file is not changed. A run is intact if its checksum matches.
         """
-        source, good = Path(damaged), Path(path)
+        source, target = Path(damaged), Path(path)
         if not source.is_file():
             raise InputError(f"{source}: there is no file to recover")
-        if good.exists():
-            raise InputError(f"{good}: this exists already; give the path of a new file")
+        if target.exists():
+            raise InputError(f"{target}: this exists already; give the path of a new file")
         with TemporaryDirectory() as folder:
             copy = Path(folder) / "copy.db"
             shutil.copyfile(source, copy)
-            # The journal of an unfinished write carries the name of its database.
+            # SQLite finds the journal of an unfinished write by the name of the database.
             journal = Path(f"{source}-journal")
             if journal.is_file():
                 shutil.copyfile(journal, f"{copy}-journal")
             with closing(sqlite3.connect(copy)) as connection:
-                records = list(_salvage(connection, copy.stat().st_size))
+                records = list(_intact_records(connection, copy.stat().st_size))
         if not records:
             raise StoreError(f"{source}: no run in it can be read; restore the file from a backup, or run again")
-        with cls(good) as store, store._transaction():
+        with cls(target) as store, store._transaction():
             for record in records:
                 store.put(record)
         return len(records)
@@ -206,7 +208,7 @@ class Store:
     def _check(self) -> None:
         with self._errors():
             self._connection.execute("PRAGMA synchronous = EXTRA")
-            # One statement, so that it sees a store that another process is making either not at all or whole.
+            # In one statement, a store that another process is just creating is either empty or complete.
             application, version, tables = self._connection.execute(_HEADER).fetchone()
             if (application, version, tables) == (0, 0, 0):
                 self._create()
@@ -244,7 +246,7 @@ class Store:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back after some errors, a full disk among them.
+                # After some errors, such as a full disk, SQLite has already rolled back.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -274,7 +276,7 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise self._explain(error) from error
-        except UnicodeDecodeError as error:  # SQLite quotes what it cannot parse, and that need not be text
+        except UnicodeDecodeError as error:  # SQLite's message quotes bytes of the file that may not be text
             raise self._damaged(str(error)) from error
 
     def _explain(self, error: sqlite3.Error) -> StoreError:
@@ -305,14 +307,14 @@ class Store:
 
 
 def _row(record: Record) -> tuple[Any, ...]:
-    values = tuple(_clean(getattr(record, field.name)) for field in fields(record))
+    values = tuple(_sql_value(getattr(record, field.name)) for field in fields(record))
     return (*values, _checksum(values))
 
 
-def _clean(entry: Any) -> Any:
+def _sql_value(entry: Any) -> Any:
     if isinstance(entry, dict):
         return json.dumps(entry, separators=(",", ":"))
-    # A message can quote text that is not valid Unicode, which SQLite does not take.
+    # A message can quote text that is not valid Unicode, which SQLite does not accept.
     return entry.encode(errors="backslashreplace").decode() if isinstance(entry, str) else entry
 
 
@@ -341,20 +343,20 @@ def _record(row: tuple[Any, ...]) -> Record:
     )
 
 
-def _is(config: RunConfig, path: str, wanted: str) -> bool:
+def _has_value(config: RunConfig, path: str, wanted: str) -> bool:
     entry = lookup(config, path)
     return entry is not ABSENT and canonical(entry) == wanted
 
 
-def _salvage(connection: sqlite3.Connection, size: int) -> Iterator[Record]:
+def _intact_records(connection: sqlite3.Connection, size: int) -> Iterator[Record]:
     try:
-        # Lets SQLite open a file that is shorter than its header says.
+        # With this, SQLite opens a file that is shorter than its header says.
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("SELECT 1 FROM runs LIMIT 0")
     except sqlite3.Error:
         return
-    # One look-up a row: a damaged page then costs only the rows on it. A row's key alone has 64 bytes, and ids are
-    # handed out without gaps, so none can be above size / 64.
+    # One query per row, so that a damaged page only costs the rows on it. A row is longer than the 64 bytes of its key,
+    # and ids have no gaps, so no id is above size / 64.
     for number in range(1, size // 64 + 1):
         try:
             row = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (number,)).fetchone()

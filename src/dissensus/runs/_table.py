@@ -1,4 +1,4 @@
-"""Runs as tables: one flat row a run, files that other programs read, means over groups of runs."""
+"""Runs as tables: flat rows, exported files, and means over groups of runs."""
 
 import csv
 import json
@@ -30,36 +30,36 @@ def flat(record: Record) -> Row:
 
 
 def as_json(value: Any) -> Any:
-    """Plain values in strict JSON, which has no NaN and no infinity: these become null."""
+    """Plain values in strict JSON, in which NaN and infinity become null."""
     return json.loads(json.dumps(value), parse_constant=lambda name: None)
 
 
 def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:
     """Write runs to a ``.csv``, ``.parquet`` or ``.jsonl`` file and return how many.
 
-    CSV and Parquet have one flat row a run (Parquet needs the extra ``parquet``); JSON lines keep the nesting, and the
-    traceback of failed runs. The file appears whole or not at all, in place of one that was there.
+    CSV and Parquet have one flat row per run (Parquet needs the extra ``parquet``). JSON lines have nested values and
+    the tracebacks of failed runs. An existing file is replaced, and only once the new one is complete.
     """
-    goal = Path(path)
-    suffix = one_of("export format", goal.suffix.lower(), FORMATS)
+    target = Path(path)
+    suffix = one_of("export format", target.suffix.lower(), FORMATS)
     records = list(records)
-    if not goal.parent.is_dir():
-        raise InputError(f"there is no folder {goal.parent}: make it first")
-    with whole(goal) as draft:
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}: create it first")
+    with whole(target) as draft:
         {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, draft)
     return len(records)
 
 
 def aggregate(records: Iterable[Record], field: str, by: Sequence[str] = ()) -> list[Row]:
-    """Mean and spread of a result over groups of runs that are done.
+    """Mean and standard deviation of a result over groups of runs that are done.
 
     Args:
         records: from :meth:`Store.query` or :class:`Summary`.
         field: dotted path of a number in the result.
-        by: dotted paths in the configuration; runs with equal values there form a group (absent counts as None).
+        by: dotted paths in the configuration; runs with equal values there form a group (a missing value is None).
 
     Returns:
-        One row a group, sorted: the ``by`` values, ``runs`` (how many), ``mean`` and ``std``, the sample standard
+        One row per group, sorted: the ``by`` values, the number of ``runs``, ``mean`` and ``std``, the sample standard
         deviation (None for a single run).
     """
     done = [record for record in records if record.status == "done"]
@@ -81,7 +81,7 @@ def aggregate(records: Iterable[Record], field: str, by: Sequence[str] = ()) -> 
             raise unknown("configuration key", path, sorted({p for record in done for p, _ in leaves(record.config)}))
     return [
         dict(zip(by, group, strict=True)) | {"runs": len(values), "mean": fmean(values), "std": _std(values)}
-        for group, values in sorted(groups.values(), key=lambda entry: [_order(part) for part in entry[0]])
+        for group, values in sorted(groups.values(), key=lambda entry: [_sort_key(part) for part in entry[0]])
     ]
 
 
@@ -91,8 +91,8 @@ def _std(values: list[float]) -> float | None:
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
-def _order(part: Any) -> tuple[bool, float, str]:
-    """Numbers by size, then everything else by its text."""
+def _sort_key(part: Any) -> tuple[bool, float, str]:
+    """Sorts numbers by size, then everything else by its text."""
     number = isinstance(part, int | float) and not isinstance(part, bool)
     return (not number, part if number else 0.0, canonical(part))
 
@@ -102,7 +102,7 @@ def _cell(entry: Any) -> Any:
 
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """All columns of the rows, those of one kind (before the first dot) side by side."""
+    """All columns of the rows; those with the same prefix before the first dot are side by side."""
     names = dict.fromkeys(name for row in rows for name in row)
     kinds = list(dict.fromkeys(name.partition(".")[0] for name in names))
     return sorted(names, key=lambda name: kinds.index(name.partition(".")[0]))
@@ -129,7 +129,7 @@ def _parquet(records: list[Record], path: Path) -> None:
 
 
 def _uniform(values: list[Any]) -> list[Any]:
-    """A column of one type, which Parquet needs: numbers as floats if any is one, JSON text where types differ."""
+    """A column of a single type, as Parquet requires: floats for mixed numbers, JSON texts for other mixed types."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) < 2:
         return values
@@ -139,11 +139,11 @@ def _uniform(values: list[Any]) -> list[Any]:
 
 
 def listing(records: Sequence[Record]) -> str:
-    """Runs as a table in plain text: settings that vary, and the numbers that came out, few enough to read."""
+    """Runs as a table in plain text, with the settings that differ between them and their results."""
     rows = [flat(record) for record in records]
     columns = {name: [row.get(name) for row in rows] for name in _columns(rows)}
     settings = {name: column for name, column in columns.items() if name.startswith("config.")}
-    # Lists and texts would hide the rest, as would options and what repeats a setting; --json and --export have all.
+    # Lists, texts, options and repeated settings would make the table too wide; --json and --export have them.
     results = [
         name
         for name, column in columns.items()
@@ -172,7 +172,7 @@ def _varying(settings: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """Rows as a table in plain text; a column that is empty in all of them is left out."""
+    """Rows as a table in plain text, without empty columns."""
     names = [
         name for name in dict.fromkeys(n for row in rows for n in row) if any(row.get(name) is not None for row in rows)
     ]

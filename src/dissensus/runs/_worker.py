@@ -1,4 +1,4 @@
-"""A worker process: one JSON line in for each run, one JSON line out with its outcome.
+"""A worker process. For each run it reads a JSON line with the configuration and writes one with the outcome.
 
 The lines carry plain values only, and a worker does not import the driver's main module, so scripts need no
 ``if __name__ == "__main__"`` guard.
@@ -16,28 +16,28 @@ from dissensus.runs._call import call, import_target
 
 
 def main() -> None:
-    """Serve runs until standard input ends. Arguments: target, threads."""
+    """Execute runs until standard input ends. Command line arguments: target, threads."""
     target, threads = sys.argv[-2], int(sys.argv[-1])
-    # An interrupt from the terminal reaches the whole group; the driver alone decides what it means.
+    # An interrupt from the terminal is sent to the workers, too, but only the driver handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The pipes to the driver move out of the target's way: what it prints goes to standard error, and it reads nothing.
-    questions, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    # The pipes to the driver get other descriptors: what the target prints goes to standard error, its input is empty.
+    requests, responses = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
     os.dup2(2, 1)
 
     import_target(target)
     tasks: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_listen, args=(questions, tasks), daemon=True).start()
-    answers.write("ready\n")
+    threading.Thread(target=_listen, args=(requests, tasks), daemon=True).start()
+    responses.write("ready\n")
     while True:
-        answers.flush()
+        responses.flush()
         outcome = call(target, json.loads(tasks.get()), threads)
-        answers.write(json.dumps(outcome) + "\n")
+        responses.write(json.dumps(outcome) + "\n")
 
 
-def _listen(questions: TextIO, tasks: SimpleQueue[str]) -> None:
-    for line in questions:
+def _listen(requests: TextIO, tasks: SimpleQueue[str]) -> None:
+    for line in requests:
         tasks.put(line)
-    # The driver is gone, perhaps killed: nobody will store this run, and another driver may be starting it again.
+    # The driver has ended, so nobody would store this run, and another driver may already execute it.
     os._exit(1)

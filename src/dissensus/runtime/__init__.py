@@ -1,13 +1,13 @@
-"""Everything that the package keeps or changes in a process, in one place, with the ways to undo it.
+"""Caches and settings that concern the whole process.
 
-* :func:`reset`: forget everything that is kept to save time: checked graphs and features, rewired graphs, filled-in
-  features, the last two datasets, and weights of solver steps. Results do not depend on it.
-* :func:`scope`: number of threads and environment variables, for as long as a ``with`` block lasts.
-* :func:`training`: settings that make training faster, for as long as a ``with`` block lasts.
+* :func:`reset`: clear all caches: checked graphs and features, rewired graphs, filled-in features, the last two
+  datasets, and weights of solver steps. Results do not depend on it.
+* :func:`scope`: set the number of threads and environment variables inside a ``with`` block.
+* :func:`training`: settings that make training faster, inside a ``with`` block.
 
-Importing the package, building a model or calling one changes no setting of the process. Only these things stay for as
-long as the process lives: models that were registered (see :func:`dissensus.nn.register`), imported files of your own
-models, and the environment variables ``RAY_*`` once Ray was asked for.
+Importing the package, building a model or calling one changes no setting of the process. Only these things last until
+the process ends: registered models (see :func:`dissensus.nn.register`), imported files with models of your own, and, if
+Ray is used, environment variables ``RAY_*``.
 
 >>> from dissensus import runtime
 >>> import torch

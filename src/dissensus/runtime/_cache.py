@@ -1,4 +1,4 @@
-"""Results that are kept to save time: by the content of tensors, or by plain arguments."""
+"""Caches: of results by the content of tensors, and of functions by plain arguments."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from dissensus.runtime._export import exporting
 if TYPE_CHECKING:
     from torch import Tensor
 
-Made = TypeVar("Made")
-# None stands for edge weights that were not given.
+Cached = TypeVar("Cached")
+# None stands for edge weights that are not given.
 Tensors = tuple["Tensor | None", ...]
 
 _CACHES: list[Cache] = []
 _RESETS: list[Callable[[], None]] = []
 
 
-class Cache(Generic[Made]):
-    """The last ``size`` results, by a key and by the whole content of the tensors that they were made from.
+class Cache(Generic[Cached]):
+    """The ``size`` most recently used results, found by a key and by the whole content of the input tensors.
 
-    A graph that was changed in place is thus another graph. While a model is exported nothing is found or kept.
+    So a graph that was changed in place is found to be another graph. While a model is exported, the cache is not used.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.kept: list[tuple[Hashable, Tensors, Made]] = []  # the most recently used one at the end
+        self.entries: list[tuple[Hashable, Tensors, Cached]] = []  # the most recently used one at the end
         self._lock = Lock()
         _CACHES.append(self)
 
-    def get(self, key: Hashable, parts: Tensors) -> Made | None:
-        """What was made from these tensors, or None."""
+    def get(self, key: Hashable, tensors: Tensors) -> Cached | None:
+        """The cached result for these tensors, or None."""
         if exporting():
             return None
         with self._lock:
-            for i, (known, tensors, made) in enumerate(self.kept):
-                if known == key and all(map(_same, tensors, parts)):
-                    self.kept.append(self.kept.pop(i))
-                    return made
+            for i, (known_key, known_tensors, value) in enumerate(self.entries):
+                if known_key == key and all(map(_same, known_tensors, tensors)):
+                    self.entries.append(self.entries.pop(i))
+                    return value
         return None
 
-    def put(self, key: Hashable, parts: Tensors, made: Made) -> Made:
-        """Keep what was made from these tensors, instead of the least recently used result; returns it."""
+    def put(self, key: Hashable, tensors: Tensors, value: Cached) -> Cached:
+        """Store the result for these tensors and return it. The least recently used result is dropped if necessary."""
         if exporting():
-            return made
-        copies = tuple(None if part is None else part.detach().clone() for part in parts)
+            return value
+        copies = tuple(None if tensor is None else tensor.detach().clone() for tensor in tensors)
         with self._lock:
-            self.kept.append((key, copies, made))
-            del self.kept[: -self.size]
-        return made
+            self.entries.append((key, copies, value))
+            del self.entries[: -self.size]
+        return value
 
     def clear(self) -> None:
-        """Forget all results."""
+        """Remove all results."""
         with self._lock:
-            self.kept.clear()
+            self.entries.clear()
 
     @staticmethod
     def clear_all() -> None:
-        """Forget all results in every cache of this class."""
+        """Remove all results from all caches of this class."""
         for cache in _CACHES:
             cache.clear()
 
 
-def memoized(size: int) -> Callable[[Callable[..., Made]], _lru_cache_wrapper[Made]]:
-    """Decorator: keep the last ``size`` results of a function of plain arguments."""
+def memoized(size: int) -> Callable[[Callable[..., Cached]], _lru_cache_wrapper[Cached]]:
+    """Decorator like ``functools.lru_cache(maxsize=size)``, which :func:`reset` clears."""
 
-    def decorate(function: Callable[..., Made]) -> _lru_cache_wrapper[Made]:
+    def decorate(function: Callable[..., Cached]) -> _lru_cache_wrapper[Cached]:
         wrapper = lru_cache(maxsize=size)(function)
         on_reset(wrapper.cache_clear)
         return wrapper
@@ -76,16 +76,16 @@ def memoized(size: int) -> Callable[[Callable[..., Made]], _lru_cache_wrapper[Ma
     return decorate
 
 
-def on_reset(forget: Callable[[], None]) -> None:
-    """Let :func:`reset` call ``forget``, for what is kept in another way."""
-    _RESETS.append(forget)
+def on_reset(clear: Callable[[], None]) -> None:
+    """Register a function that clears a cache of another kind; :func:`reset` calls it."""
+    _RESETS.append(clear)
 
 
 def reset() -> None:
-    """Forget everything that is kept to save time, and free its memory. Results stay the same."""
+    """Clear all caches and free their memory. Results do not depend on them."""
     Cache.clear_all()
-    for forget in _RESETS:
-        forget()
+    for clear in _RESETS:
+        clear()
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:

@@ -1,10 +1,10 @@
-"""Whether a model is traced rather than run."""
+"""Detects whether a model is being traced."""
 
 
 def exporting() -> bool:
-    """Whether ``torch.export`` is tracing: sizes may be symbols then, and tensors have no values to look at.
+    """Whether ``torch.export`` is tracing: then sizes may be symbolic, and tensors have no values that can be checked.
 
-    Models can be exported from torch 2.7 on; an older one never says so.
+    Always False before torch 2.7, with which models cannot be exported.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Threads and environment variables for the time of a block."""
+"""The number of threads and environment variables inside a ``with`` block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dissensus.errors import InputError
 
 @contextmanager
 def scope(*, threads: int | None = None, environment: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Set the number of threads and environment variables inside the block; afterwards they are as before.
+    """Set the number of threads and environment variables inside a ``with`` block, and restore them afterwards.
 
     Args:
         threads: number of torch's threads; None leaves it as it is.

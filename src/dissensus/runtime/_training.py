@@ -8,55 +8,56 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Parameters of glibc's mallopt: how many free bytes at the end of the heap go back to the system, and from which size
-# on a block is mapped by itself. There is no way to read them, and once set they no longer grow with the blocks that
-# are freed. So what is set afterwards is where they end by themselves, after a block of 32 MB.
+# Parameters of glibc's mallopt. M_TRIM_THRESHOLD: if more bytes than this are free at the end of the heap, they are
+# returned to the system. M_MMAP_THRESHOLD: larger blocks are mapped individually, and returned when they are freed.
 _TRIM, _MMAP = -1, -3
-_GROWN = {_TRIM: 2**26, _MMAP: 2**25}
-# Training on the whole graph frees and takes the same blocks every epoch: to map them again costs several per cent.
+# Training on the whole graph allocates the same blocks in every epoch. Returning them would cost several per cent.
 _KEEP = {_TRIM: 2**31 - 1, _MMAP: 2**25}
-# Batches differ in size, so what is kept would add up.
+# Batches differ in size, so freed blocks that are kept would add up.
 _RETURN = {_TRIM: 2**17, _MMAP: 2**20}
+# After training. The previous values are unknown, because they cannot be read; and glibc, which raises both thresholds
+# when large blocks are freed, no longer does so once they are set. These are the largest values that it would reach.
+_AFTER = {_TRIM: 2**26, _MMAP: 2**25}
 
 
 @contextmanager
 def training(*, batches: bool = False) -> Iterator[None]:
-    """Inside the block denormal numbers count as zero, and freed memory stays with the process (on Linux with glibc).
+    """Inside a ``with`` block, flush denormal numbers to zero and (on Linux with glibc) keep freed memory for reuse.
 
-    States and gradients of a deep network that has collapsed are so small that a processor takes several times as long
-    for each product with them. Afterwards denormal numbers are treated as before, and the C library returns free memory
-    to the system and has the thresholds that it takes by itself in a process with large tensors. If thresholds are set
-    by ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES``, memory is left alone. Blocks may be
-    nested.
+    In a deep network that has collapsed, states and gradients are denormal numbers, with which a product takes several
+    times as long. After the block, denormal numbers are treated as before, freed memory is returned to the system, and
+    the thresholds of the C library are those that it reaches by itself in a process with large tensors. If
+    ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES`` set these thresholds, they are not
+    changed. Blocks can be nested.
 
     Args:
-        batches: return memory at once, since batches differ in size.
+        batches: return freed memory at once, because batches differ in size.
     """
     import torch
 
-    flushed = not bool(torch.tensor(1e-40) * 1.0)
+    flushed_before = not bool(torch.tensor(1e-40) * 1.0)
     torch.set_flush_denormal(True)
-    _stack.append(batches)
-    _set(_RETURN if batches else _KEEP)
+    _open_blocks.append(batches)
+    _set_thresholds(_RETURN if batches else _KEEP)
     try:
         yield
     finally:
-        _stack.pop()
-        torch.set_flush_denormal(flushed)
-        _set((_RETURN if _stack[-1] else _KEEP) if _stack else _GROWN)
+        _open_blocks.pop()
+        torch.set_flush_denormal(flushed_before)
+        _set_thresholds((_RETURN if _open_blocks[-1] else _KEEP) if _open_blocks else _AFTER)
 
 
-# The blocks that are open, by ``batches``, the innermost last.
-_stack: list[bool] = []
+# The argument ``batches`` of every open block, the innermost last.
+_open_blocks: list[bool] = []
 
 
-def _set(options: dict[int, int]) -> None:
-    chosen = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
-    if chosen or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or (mallopt := _libc("mallopt")) is None:
+def _set_thresholds(options: dict[int, int]) -> None:
+    set_by_user = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
+    if set_by_user or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or (mallopt := _libc("mallopt")) is None:
         return
     for name, value in options.items():
         mallopt(name, value)
-    if options is _GROWN and (trim := _libc("malloc_trim")) is not None:
+    if options is _AFTER and (trim := _libc("malloc_trim")) is not None:
         trim(0)
 
 

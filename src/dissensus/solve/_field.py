@@ -133,11 +133,11 @@ class AutogradField(Field):
                 return target.zero_()
             wanted = learned if grads else []
             inputs = [x, *(self.parameters[i] for i in wanted)]
-            by_x, *by_parameter = torch.autograd.grad(value, inputs, g, allow_unused=True, retain_graph=True)
-            for i, grad in zip(wanted, by_parameter, strict=True):
+            grad_x, *grad_parameters = torch.autograd.grad(value, inputs, g, allow_unused=True, retain_graph=True)
+            for i, grad in zip(wanted, grad_parameters, strict=True):
                 if grad is not None:
                     grads[i].add_(grad)
-            return target.zero_() if by_x is None else target.copy_(by_x)
+            return target.zero_() if grad_x is None else target.copy_(grad_x)
 
         detached = value.detach()
         return detached if out is None else out.copy_(detached), pullback
@@ -155,5 +155,5 @@ class _Evaluate(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
         totals = [torch.zeros_like(p) for p in ctx.field.parameters]
-        by_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals, None)
-        return None, None, by_x, *totals
+        grad_x = ctx.field.vjp(ctx.t, x)[1](grads[0].contiguous(), totals, None)
+        return None, None, grad_x, *totals

@@ -285,12 +285,12 @@ class _Backward(Field):
     def __call__(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         out = torch.empty_like(x) if out is None else out
         state, adjoint, _ = self.unpack(x)
-        by_state, by_adjoint, by_parameter = self.unpack(out)
-        for total in by_parameter:
-            total.zero_()
+        d_state, d_adjoint, d_grads = self.unpack(out)
+        for d_grad in d_grads:
+            d_grad.zero_()
         value, pullback = self.field.vjp(self.end - t, state)
-        torch.neg(value, out=by_state)
-        pullback(adjoint, by_parameter, by_adjoint)
+        torch.neg(value, out=d_state)
+        pullback(adjoint, d_grads, d_adjoint)
         return out
 
     def vjp(self, t: float, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Pullback]:

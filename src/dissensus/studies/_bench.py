@@ -79,7 +79,7 @@ def bench(
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}: give at least 1, or none to leave them as they are")
     if output is not None and not Path(output).parent.is_dir():
-        raise InputError(f"there is no folder {Path(output).parent}: make it first")
+        raise InputError(f"there is no folder {Path(output).parent}: create it first")
     folder = Path(__file__).parents[3] / "benchmarks"
     if not folder.is_dir():
         raise InputError("the benchmarks are not part of the installed package: run this in a checkout of the source")

@@ -321,7 +321,7 @@ class _Run:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{self.folder} cannot be made ({error.strerror}): name another folder") from error
+            raise InputError(f"{self.folder} cannot be created ({error.strerror}): give another folder") from error
         return found
 
     def _leave_out(self, study: Study, error: DissensusError, result: Reproduction) -> None:

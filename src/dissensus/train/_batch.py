@@ -24,7 +24,7 @@ _NOT_FIELDS = {"x", "edge_index", "y", "batch_size"}
 
 @dataclass(frozen=True)
 class Batch:
-    """A graph, a part of one, or several graphs, on the device of training, with t targets of nodes or graphs.
+    """A graph, a part of one, or several graphs, on the training device, with t targets of nodes or graphs.
 
     Attributes:
         x: node features, [n, features].
@@ -61,11 +61,11 @@ class Batch:
             train=seeds.nonzero().view(-1).to(device),
             graph=fields.get("batch"),
             fields=fields,
-            **cls._parts(data, device),
+            **cls._extra(data, device),
         )
 
     @classmethod
-    def _parts(cls, data: Data, device: torch.device) -> dict[str, Tensor]:
+    def _extra(cls, data: Data, device: torch.device) -> dict[str, Tensor]:
         return {}
 
     def without_features(self, rate: float | None) -> Self:
@@ -83,7 +83,7 @@ class Batch:
     def prepare(self, model: torch.nn.Module) -> None:
         """Let a model of this package take what it needs from the split, such as the training nodes.
 
-        If there is one target per graph, each node gets that of its graph, and ``batch`` says which this is.
+        If there is one target per graph, each node gets the target of its graph, and ``batch`` is passed as well.
         """
         if isinstance(model, Model):
             graph = self.graph if self.pooled else None
@@ -121,7 +121,7 @@ class WholeGraph(Batch):
     test: Tensor
 
     @classmethod
-    def _parts(cls, data: Data, device: torch.device) -> dict[str, Tensor]:
+    def _extra(cls, data: Data, device: torch.device) -> dict[str, Tensor]:
         return {part: data[f"{part}_mask"].nonzero().view(-1).to(device) for part in ("val", "test")}
 
 
@@ -132,18 +132,18 @@ def fields_of(data: Data, device: torch.device, dtype: torch.dtype) -> dict[str,
     ``NeighborLoader`` but graphs in the models of PyG.
     """
 
-    def placed(value: Any) -> Any:
+    def moved(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
         return value.to(device, dtype) if value.is_floating_point() else value.to(device)
 
-    return {key: placed(value) for key, value in data.to_dict().items() if key not in _NOT_FIELDS and value is not None}
+    return {key: moved(value) for key, value in data.to_dict().items() if key not in _NOT_FIELDS and value is not None}
 
 
 def inputs(model: Callable[..., Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a module's forward, or a function, names as arguments; ``**kwargs`` takes those of the edges."""
-    model = getattr(model, "_orig_mod", model)  # the model within one that torch.compile returned
-    if isinstance(model, Sequential):  # whose forward takes anything
+    """The fields that are arguments of a module's forward or of a function; ``**kwargs`` gets the fields of edges."""
+    model = getattr(model, "_orig_mod", model)  # the module that was given to torch.compile
+    if isinstance(model, Sequential):  # its forward accepts any arguments
         names = set(model.signature.param_dict)
     else:
         parameters = signature(model.forward if isinstance(model, torch.nn.Module) else model).parameters
@@ -219,7 +219,7 @@ def check_loader(loader: Iterable[Data]) -> None:
 
 
 def check_batch(batch: Any, fields: Iterable[str]) -> Data:
-    """Check that a loader's batch has what training needs, including the edge fields of the graph of evaluation."""
+    """Check that a loader's batch has all fields for training, and the edge fields of the graph used for evaluation."""
     missing = [key for key in ("x", "edge_index", "y", "train_mask") if getattr(batch, key, None) is None]
     if missing:
         raise InputError(

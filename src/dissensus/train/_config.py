@@ -1,4 +1,4 @@
-"""What a run is: data, model and training as frozen dataclasses, checked when they are made. Free of torch."""
+"""The configuration of a run: checked, frozen dataclasses for data, model and training. Does not import torch."""
 
 import hashlib
 import json
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("adam", "adamax", "rmsprop")
 DTYPES = ("float32", "float64")
-# Of classes, of two classes, and of numbers.
+# Metrics of classes, of two classes, and of numbers.
 CLASS_METRICS = ("accuracy", "balanced_accuracy", "macro_f1")
 BINARY_METRICS = ("roc_auc", "average_precision")
 ERRORS = ("mae", "rmse")
 METRICS = CLASS_METRICS + BINARY_METRICS + ERRORS
-# Datasets that are generated, and so have options of their own.
+# Generated datasets, which have options of their own.
 GENERATED = ("csbm", "arxiv-synthetic", "shortest-path", "eccentricity", "diameter", "ring-transfer")
 
-_KINDS = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text"}
+_KINDS = {int: "an integer", float: "a finite number", bool: "true or false", str: "a text in quotes"}
 
 
 def _setting(default: Any, text: str) -> Any:
@@ -34,18 +34,21 @@ def _setting(default: Any, text: str) -> Any:
 
 
 def is_error(metric: str) -> bool:
-    """Whether a metric is an error, in the target's unit and better when smaller, and not a share in per cent."""
+    """Whether a metric is an error in the target's unit (smaller is better); other metrics are in per cent."""
     return metric in ERRORS
 
 
 def located(model: str) -> str:
-    """The name of a model, its file by the absolute path where it is ``file.py:Class``."""
+    """The name of a model; if it is ``file.py:Class``, with the absolute path of the file."""
     path, _, name = model.rpartition(":")
     return f"{Path(path).expanduser().resolve()}:{name}" if path.endswith(".py") else model
 
 
 class _Section:
-    """A part of the configuration; in a dictionary the options, whose names it does not know, stand among its own."""
+    """A section of the configuration.
+
+    In a dictionary, its options stand beside its settings: every name that is not a setting is an option.
+    """
 
     section: ClassVar[str]
 
@@ -68,7 +71,7 @@ class _Section:
         self._check()
 
     def _check(self) -> None:
-        """Refuse values of the right type that make no sense."""
+        """Raise an error for values that are of the right type, but invalid."""
 
     def _at_least(self, least: int, *names: str) -> None:
         for name in names:
@@ -103,18 +106,18 @@ class _Section:
 
 @dataclass(frozen=True)
 class DataConfig(_Section):
-    """Which graph, and which of its splits; ``options`` are those of a generated graph."""
+    """The graph and its split; ``options`` are those of a generated graph."""
 
     section: ClassVar[str] = "data"
 
     name: str = field(metadata={"help": "name of a dataset, or path of a graph"})
-    split: int = _setting(1, "which split")
+    split: int = _setting(1, "number of the split")
     largest_component: bool = _setting(False, "keep only the largest connected component")
     undirected: bool | None = _setting(None, "add the reverse of every edge")
-    fingerprint: str | None = _setting(None, "hash of the data, which must then agree")
-    labels_per_class: int | None = _setting(None, "training nodes in each class, in place of the protocol's")
+    fingerprint: str | None = _setting(None, "hash that the data must have")
+    labels_per_class: int | None = _setting(None, "number of training nodes in each class, instead of the protocol's")
     missing_features: float | None = _setting(
-        None, "share of the nodes outside the training set whose features are set to zero; 1 takes all"
+        None, "share (0 to 1) of the nodes outside the training set whose features are set to zero"
     )
     protocol: str | None = _setting(None, "other splits of the same data, such as tunedgnn")
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -132,14 +135,14 @@ class DataConfig(_Section):
             raise InputError(f"data.missing_features is {self.missing_features}: give a share from 0 to 1")
 
     def load(self) -> "Dataset":
-        """The dataset; the last ones stay in memory, so that a grid of runs loads each once."""
-        # A file may change at any time: it is remembered only by its fingerprint.
-        kept = self.fingerprint is not None or self.name in names()
-        dataset = (_load if kept else _load.__wrapped__)(json.dumps(self.as_dict() | {"split": 0}))
+        """The dataset. The last two are cached, so that a grid of runs loads each of them once."""
+        # A file may change at any time, so it is only cached if its fingerprint is given.
+        cached = self.fingerprint is not None or self.name in names()
+        dataset = (_load if cached else _load.__wrapped__)(json.dumps(self.as_dict() | {"split": 0}))
         if self.fingerprint not in (None, dataset.fingerprint):
             raise InputError(
                 f"{self.name} has changed since this configuration was created (its hash is {dataset.fingerprint}, not "
-                f"{self.fingerprint}): restore the file, or start again with the new one"
+                f"{self.fingerprint}): restore the file, or create a new configuration"
             )
         return dataset
 
@@ -155,31 +158,31 @@ def _load(settings: str) -> "Dataset":
 
 @dataclass(frozen=True)
 class ModelConfig(_Section):
-    """Which model; ``options`` are those of its class, and are checked when it is made."""
+    """The model; ``options`` are those of its class, which checks them when the model is created."""
 
     section: ClassVar[str] = "model"
 
     name: str = _setting("bimp", "name of a model")
     hidden_channels: int = _setting(64, "width of the hidden state")
-    fingerprint: str | None = _setting(None, "hash of the file of a model of yours, which must then agree")
+    fingerprint: str | None = _setting(None, "hash that the file of your own model must have")
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def _check_options(cls, values: Mapping[str, Any], options: Mapping[str, Any], known: list[str]) -> None:
-        """Only the model's class knows them."""
+        """Options are checked by the model's class."""
 
     def _check(self) -> None:
         self._at_least(1, "hidden_channels")
 
     def file_hash(self) -> str | None:
-        """A hash of the file that the model's class is in, where the name is ``file.py:Class``; otherwise None."""
+        """A hash of the file that the model's class is in, if the name is ``file.py:Class``; otherwise None."""
         path = Path(located(self.name).rpartition(":")[0])
         if path.suffix != ".py" or not path.is_file():
             return None
         return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
     def pinned(self) -> Self:
-        """The same model; one from a file gets the absolute path and the hash of the file."""
+        """The same configuration; a model from a file gets the file's absolute path and hash."""
         found = self.file_hash()
         return self if found is None else replace(self, name=located(self.name), fingerprint=found)
 
@@ -190,7 +193,7 @@ class ModelConfig(_Section):
         if self.fingerprint not in (None, found := self.file_hash()):
             raise InputError(
                 f"{self.name} has changed since this configuration was created (its hash is {found}, not "
-                f"{self.fingerprint}): restore the file, or start again with the new one"
+                f"{self.fingerprint}): restore the file, or create a new configuration"
             )
         return nn.info(self.name)
 
@@ -203,32 +206,34 @@ class ModelConfig(_Section):
 
 @dataclass(frozen=True)
 class TrainConfig(_Section):
-    """How to train, and what to select by."""
+    """How a model is trained, and how its best epoch is selected."""
 
     section: ClassVar[str] = "train"
 
     epochs: int = _setting(200, "passes over the graph")
     optimizer: str = _setting("adam", f"one of {', '.join(OPTIMIZERS)}")
     lr: float = _setting(0.01, "learning rate")
-    weight_decay: float = _setting(5e-4, "weight of the squared norm of the parameters")
-    patience: int = _setting(0, "stop after this number of epochs without a better validation; 0: never")
-    select_time: bool = _setting(False, "choose the solver time, up to 3T, on validation as well")
+    weight_decay: float = _setting(5e-4, "weight decay of the optimizer")
+    patience: int = _setting(0, "stop after this number of epochs without a better validation metric; 0: never")
+    select_time: bool = _setting(False, "also select the solver time, up to 3T, on validation")
     seed: int = _setting(1, "seed of weights and dropout")
     device: str = _setting("cpu", "device of torch, such as cpu or cuda")
     dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
-    # None rather than a value, so that a run without them is the same run as before there were any.
+    # These defaults are None, which `as_dict` leaves out, so that stored runs without these settings are still found.
     consistency: float | None = _setting(
-        None, "weight of a loss on all nodes: agreement with the sharpened prediction of the epoch before"
+        None, "weight of a loss on all nodes: the cross-entropy with the sharpened predictions of the previous epoch"
     )
     node_dropout: float | None = _setting(
         None, "probability that all features of a node are set to zero in a training step (default: 0)"
     )
-    clusters: int | None = _setting(None, "train on this number of clusters of nodes in turn, not on the whole graph")
+    clusters: int | None = _setting(
+        None, "train on clusters of nodes instead of the whole graph: the number of clusters"
+    )
     clusters_per_step: int | None = _setting(
-        None, "clusters, joined at random, in one step of the optimizer (default: 1)"
+        None, "number of random clusters that form the batch of one optimizer step (default: 1)"
     )
     partitioner: str | None = _setting(
-        None, f"how to make the clusters, one of {', '.join(PARTITIONERS)} (default: greedy)"
+        None, f"algorithm that makes the clusters, one of {', '.join(PARTITIONERS)} (default: greedy)"
     )
     metric: str | None = _setting(
         None, f"metric to select by and to report, one of {', '.join(METRICS)} (default: the dataset's)"
@@ -280,10 +285,10 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def pinned(self) -> Self:
-        """The same run, with the files that it names by absolute path and hash of content: they may change.
+        """The same configuration, with the absolute paths and the content hashes of the files that it names.
 
-        Worker processes, stores and saved models know a graph or a model from a file of yours by both. Of a model, the
-        hash is that of its file alone, not of what the file imports.
+        Worker processes, stores and saved models identify graphs and models from files by path and hash, because a file
+        may change. The hash of a model is that of its file alone, not of modules that the file imports.
         """
         data = self.data
         if data.name not in names():
@@ -292,7 +297,7 @@ class Config:
         return replace(self, data=data, model=self.model.pinned())
 
     def check(self) -> None:
-        """Refuse what only torch and the model's class can judge: options, device, a missing partitioner."""
+        """Raise an error for model options, a device or a partitioner that cannot be used (this imports torch)."""
         import torch
 
         from dissensus.train._fit import check_model, device_of
@@ -314,14 +319,14 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> Self:
-        """A configuration from plain values by section; unknown sections and settings are refused."""
+        """A configuration from plain values by section. Unknown sections and settings raise an error."""
         check_sections(values)
         if "name" not in values.get("data", {}):
             raise InputError("data.name is missing: give the name of a dataset or the path of a graph")
         return cls(**{name: kind.from_dict(values.get(name, {})) for name, kind in SECTIONS.items()})
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
-        """Plain values by section, every default filled in: :meth:`from_dict` makes the same configuration of them."""
+        """Plain values by section, including defaults; :meth:`from_dict` restores the configuration from them."""
         return {name: getattr(self, name).as_dict() for name in SECTIONS}
 
 
@@ -330,11 +335,13 @@ SECTIONS: dict[str, Any] = {kind.section: kind for kind in (DataConfig, ModelCon
 
 
 def check_sections(values: Mapping[str, Any]) -> None:
-    """Refuse sections that do not exist, and those that hold no settings by name."""
+    """Raise an error for unknown sections, and for sections that are not mappings."""
     for name, section in values.items():
         one_of("section", name, SECTIONS)
         if not isinstance(section, Mapping):
-            raise InputError(f"{name} is {section!r}: it is a section, so set something in it, such as train.epochs")
+            raise InputError(
+                f"{name} is {section!r}, but it is a section: set one of its settings, such as train.epochs"
+            )
 
 
 def _settings(section: Any) -> list[Field[Any]]:

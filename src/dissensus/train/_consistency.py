@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# The exponent 1/TEMPERATURE sharpens a prediction; the weight reaches its full value after this number of epochs.
+# Probabilities are raised to the power 1 / TEMPERATURE and normalised.
 TEMPERATURE = 0.5
+# Number of epochs until the weight reaches its full value.
 WARM_UP = 20
 
 
@@ -22,15 +23,15 @@ class Consistency:
     def __init__(self, weight: float) -> None:
         self.weight = weight
         self.target: Tensor | None = None
-        self.seen = 0
+        self.evaluations = 0
 
-    def see(self, scores: Tensor) -> None:
+    def record(self, scores: Tensor) -> None:
         """Record the scores of an evaluation, [n, classes]."""
         self.target = torch.softmax(scores.detach() / TEMPERATURE, 1)
-        self.seen += 1
+        self.evaluations += 1
 
     def loss(self, scores: Tensor) -> Tensor:
         """The term to add to the loss, from training scores [n, classes]; zero before the first evaluation."""
         if self.target is None:
             return scores.new_zeros(())
-        return self.weight * min(1.0, self.seen / WARM_UP) * F.cross_entropy(scores, self.target)
+        return self.weight * min(1.0, self.evaluations / WARM_UP) * F.cross_entropy(scores, self.target)

@@ -13,10 +13,10 @@ from dissensus.data import Clusters
 from dissensus.errors import DissensusError, InputError, optional
 from dissensus.ray_cluster import connected
 from dissensus.train._config import Config
-from dissensus.train._fit import Epoch, Result, Team
+from dissensus.train._fit import Epoch, Result, WorkerGroup
 from dissensus.train._run import Run, run_on
 
-_Made = TypeVar("_Made")
+_T = TypeVar("_T")
 
 
 def run_distributed(
@@ -41,7 +41,7 @@ def run_distributed(
 
         messages = Queue(actor_options={"num_cpus": 0})
         trainer = TorchTrainer(
-            _work,
+            _worker,
             train_loop_config={
                 "config": config.as_dict(),
                 "dataset": ray.put(dataset),
@@ -53,7 +53,7 @@ def run_distributed(
             ),
             run_config=ray_train.RunConfig(storage_path=folder),
         )
-        answer = _answer(trainer, messages, progress)
+        answer = _wait_for_result(trainer, messages, progress)
     if isinstance(answer, DissensusError):
         raise answer
     if isinstance(answer, Exception):
@@ -61,9 +61,9 @@ def run_distributed(
     return Run(config=config, dataset=dataset, **answer)
 
 
-def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
-    """The result or the error of the first worker. Passes every epoch on to ``progress``."""
-    ended: list[Any] = []
+def _wait_for_result(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | None) -> Any:
+    """Run the training and return the result or the error of the first worker; ``progress`` gets every epoch."""
+    results: list[Any] = []
     failures: list[Exception] = []
 
     def run() -> None:
@@ -74,56 +74,56 @@ def _answer(trainer: Any, messages: Any, progress: Callable[[Epoch], None] | Non
         finally:
             messages.put(None)
 
-    # In the main thread Ray would take over the interrupt for good.
+    # In the main thread, Ray would replace the handler of the keyboard interrupt for good.
     Thread(target=run, daemon=True).start()
     while (message := messages.get()) is not None:
         if not isinstance(message, Epoch):
-            ended.append(message)
+            results.append(message)
         elif progress is not None:
             progress(message)
     # The worker's own error is closer to the cause than Ray's.
-    return (ended + failures + [DissensusError("the workers ended without a result: look into Ray's logs")])[0]
+    return (results + failures + [DissensusError("the workers ended without a result: look into Ray's logs")])[0]
 
 
-def _work(task: dict[str, Any]) -> None:
-    """The task of a worker."""
+def _worker(task: dict[str, Any]) -> None:
+    """Train as one of the workers."""
     import ray
     from ray.train.torch import get_device
 
     torch.set_num_threads(task["threads"])
-    config, messages, team = Config.from_dict(task["config"]), task["messages"], _Workers()
+    config, messages, group = Config.from_dict(task["config"]), task["messages"], _ProcessGroup()
     # Ray assigns the GPUs.
     config = replace(config, train=replace(config.train, device=str(get_device())))
-    progress = messages.put if team.rank == 0 else None
+    progress = messages.put if group.rank == 0 else None
     try:
-        result = run_on(config, ray.get(task["dataset"]), team, progress=progress)
+        result = run_on(config, ray.get(task["dataset"]), group, progress=progress)
     except DissensusError as error:
         messages.put(error)
         raise
-    if team.rank == 0:
+    if group.rank == 0:
         result.model.cpu()
         names = [field.name for field in fields(Result)]
         messages.put({name: getattr(result, name) for name in names})
 
 
-class _Workers(Team):
+class _ProcessGroup(WorkerGroup):
     """The processes in torch's default process group."""
 
     def __init__(self) -> None:
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
 
-    def join(self, model: torch.nn.Module) -> Callable[..., Tensor]:
-        # Not every model uses all of its parameters; buffers belong to one worker's batch.
+    def wrap(self, model: torch.nn.Module) -> Callable[..., Tensor]:
+        # Some models do not use all of their parameters. Buffers depend on the batch of their worker.
         return torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
 
-    def total(self, value: float) -> float:
-        # NCCL takes only tensors on a GPU; an object goes over either.
+    def sum(self, value: float) -> float:
+        # NCCL only sends GPU tensors, but objects can be sent with every backend.
         values: list[Any] = [None] * self.size
         distributed.all_gather_object(values, value)
         return float(sum(values))
 
-    def first(self, make: Callable[[], _Made]) -> _Made:
-        made: list[Any] = [make() if self.rank == 0 else None]
-        distributed.broadcast_object_list(made, src=0)
-        found: _Made = made[0]
-        return found
+    def broadcast(self, function: Callable[[], _T]) -> _T:
+        results: list[Any] = [function() if self.rank == 0 else None]
+        distributed.broadcast_object_list(results, src=0)
+        result: _T = results[0]
+        return result

@@ -11,8 +11,8 @@ from dissensus.errors import InputError, SolverError
 from dissensus.train._batch import WholeGraph
 from dissensus.train._metrics import Metric
 
-# The GRAND family searches the best time up to this multiple of T.
-REACH = 3.0
+# As in the GRAND family, the best time is searched up to this multiple of T.
+MAX_TIME_FACTOR = 3.0
 
 
 @dataclass(frozen=True)
@@ -40,44 +40,44 @@ def evaluate(
     metric: Metric,
     *,
     select_time: bool,
-    see: Callable[[Tensor], None] | None = None,
+    on_scores: Callable[[Tensor], None] | None = None,
 ) -> Score:
-    """The score of a model in evaluation mode; with ``select_time`` the best on validation over solver time.
+    """The score of a model in evaluation mode; with ``select_time``, at the solver time that is best on validation.
 
-    ``see`` is called with the scores of all targets at the end of time, [t, outputs].
+    ``on_scores`` is called with the scores of all targets, [t, outputs], at the model's final time.
     """
     model.eval()
-    see = see or (lambda scores: None)
+    on_scores = on_scores or (lambda scores: None)
     if select_time:
-        return _over_time(model, graph, metric, see)
+        return _over_time(model, graph, metric, on_scores)
     scores = graph.scores(model)
-    see(scores)
+    on_scores(scores)
     return _score(scores, graph, metric)
 
 
-def _over_time(model: Any, graph: WholeGraph, metric: Metric, see: Callable[[Tensor], None]) -> Score:
+def _over_time(model: Any, graph: WholeGraph, metric: Metric, on_scores: Callable[[Tensor], None]) -> Score:
     best: list[Score] = []
 
-    def look(time: float, scores: Tensor) -> None:
+    def callback(time: float, scores: Tensor) -> None:
         scores = graph.pool(scores)
         if time == end:
-            see(scores)
+            on_scores(scores)
         score = _score(scores, graph, metric, time)
         if not best or score.beats(best[-1]):
             best.append(score)
-        reached.append(time)
+        times.append(time)
 
-    reached = [0.0]
+    times = [0.0]
     end = model.time
     graph.prepare(model)
     try:
-        # A step ends at T, so what is reported without this selection is always among the candidates.
-        model.scores_over_time(graph.x, graph.edge_index, REACH * end, look, **graph.inputs(model))
+        # A step ends at T, so the score without this selection is among the candidates.
+        model.scores_over_time(graph.x, graph.edge_index, MAX_TIME_FACTOR * end, callback, **graph.inputs(model))
     except SolverError:
         # The field was only trained up to T, and may diverge beyond.
-        if reached[-1] < end:
+        if times[-1] < end:
             raise
-    if reached[-1] < end:
+    if times[-1] < end:
         raise InputError(
             f"{type(model).__name__}.scores_over_time does not reach the time {end:g}: call callback(t, scores) after "
             "every step, also at model.time"

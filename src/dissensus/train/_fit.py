@@ -27,12 +27,12 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
 }
 
-_Made = TypeVar("_Made")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch: its number from 1, the training loss, the metric on validation, and the validation loss."""
+    """One epoch: its number from 1, the training loss, the validation metric and the validation loss."""
 
     number: int
     loss: float
@@ -42,15 +42,15 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What training gave.
+    """The result of training.
 
     Attributes:
-        val: the metric on the validation targets, the best of all epochs; shares are in per cent.
-        test: the metric on the test targets at the same epoch (and time).
-        metric: its name, such as ``accuracy``.
-        epoch: that epoch, counted from 1.
-        time: that solver time; None unless ``select_time`` is on.
-        seconds: time for training and evaluation.
+        val: the metric on the validation targets at the best epoch; in per cent unless it is an error.
+        test: the metric on the test targets at the same epoch (and solver time).
+        metric: the name of the metric, such as ``accuracy``.
+        epoch: the best epoch, counted from 1.
+        time: the selected solver time; None unless ``select_time`` is on.
+        seconds: duration of training and evaluation.
         history: one entry per epoch, with ``number``, ``loss``, ``val`` and ``val_loss``.
         model: the module as it was at the best epoch, in evaluation mode. With ``select_time`` its ``time`` is the
             selected one.
@@ -66,23 +66,23 @@ class Result:
     model: Any = field(repr=False)
 
 
-class Team:
-    """The workers that train a model together, each on its own batches; this base class is a single worker."""
+class WorkerGroup:
+    """The workers that train a model together, each on its own batches. This base class is a single worker."""
 
     rank = 0
     size = 1
 
-    def join(self, model: torch.nn.Module) -> Callable[..., Tensor]:
-        """The function to call in training instead of the model, which averages gradients over the team."""
+    def wrap(self, model: torch.nn.Module) -> Callable[..., Tensor]:
+        """The function to call in training instead of the model; it averages gradients over the workers."""
         return model
 
-    def total(self, value: float) -> float:
-        """The sum of a value over the team."""
+    def sum(self, value: float) -> float:
+        """The sum of a value over the workers."""
         return value
 
-    def first(self, make: Callable[[], _Made]) -> _Made:
-        """The result of ``make`` on the first worker, shared with all."""
-        return make()
+    def broadcast(self, function: Callable[[], _T]) -> _T:
+        """Call the function on the first worker, and return its result on all workers."""
+        return function()
 
 
 def fit(
@@ -146,8 +146,8 @@ def fit(
         raise InputError(f"the configuration is {type(settings).__name__}: give a TrainConfig, such as config.train")
     check_graph(data)
     with seeded(settings):
-        _check_forward(model.to(*_place(settings)), WholeGraph.of(data, *_place(settings)))
-        return loop(model, data, settings, Team(), loader=loader, progress=progress)
+        _check_forward(model.to(*_device_and_dtype(settings)), WholeGraph.of(data, *_device_and_dtype(settings)))
+        return train_loop(model, data, settings, WorkerGroup(), loader=loader, progress=progress)
 
 
 def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
@@ -183,27 +183,27 @@ def _check_forward(model: torch.nn.Module, graph: WholeGraph) -> None:
         )
 
 
-def loop(
+def train_loop(
     model: torch.nn.Module,
     data: Data,
     settings: TrainConfig,
-    team: Team,
+    group: WorkerGroup,
     *,
     loader: Iterable[Data] | None = None,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Result:
-    """:func:`fit` for one worker of a team, on checked data, inside :func:`seeded`."""
-    device, dtype = _place(settings)
+    """:func:`fit` for one of several workers, on checked data, inside :func:`seeded`."""
+    device, dtype = _device_and_dtype(settings)
     graph = WholeGraph.of(data, device, dtype)
     metric = metric_of(
         settings.metric or getattr(data, "metric", None), graph.y, lambda: (graph.y[graph.val], graph.y[graph.test])
     )
-    _check_pieces(model, graph, settings, loader)
-    begun = clock.perf_counter()
+    _check_settings(model, graph, settings, loader)
+    start = clock.perf_counter()
     with runtime.training(batches=loader is not None or settings.clusters is not None):
         model.to(device, dtype)
         graph.prepare(model)
-        clusters = clusters_of(settings, data, team.rank, team.size)
+        clusters = clusters_of(settings, data, group.rank, group.size)
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         # A model without parameters, such as label propagation, has nothing to train: it is evaluated once.
         optimizer = (
@@ -212,18 +212,19 @@ def loop(
             else None
         )
         consistency = None if settings.consistency is None else Consistency(settings.consistency)
-        see = None if consistency is None else consistency.see
-        forward = team.join(model)
-        if team.rank:
+        on_scores = None if consistency is None else consistency.record
+        forward = group.wrap(model)
+        if group.rank:
             # All workers have the same weights, but different dropout.
-            torch.manual_seed(settings.seed + 1_000_003 * team.rank)
+            torch.manual_seed(settings.seed + 1_000_003 * group.rank)
         best: Score | None = None
         best_epoch, state, history = 0, {}, []
         for number in range(1, (settings.epochs if parameters else 1) + 1):
-            pieces = _batches(graph, clusters, loader)
-            batches = (batch.without_features(settings.node_dropout) for batch in pieces)
-            loss = _epoch(model, forward, batches, metric.loss, optimizer, team, consistency)
-            score = team.first(lambda: evaluate(model, graph, metric, select_time=settings.select_time, see=see))
+            batches = (batch.without_features(settings.node_dropout) for batch in _batches(graph, clusters, loader))
+            loss = _train_epoch(model, forward, batches, metric.loss, optimizer, group, consistency)
+            score = group.broadcast(
+                lambda: evaluate(model, graph, metric, select_time=settings.select_time, on_scores=on_scores)
+            )
             _check_finite(number, loss, score.val_loss, settings.lr)
             history.append(Epoch(number, loss, score.val, score.val_loss))
             if progress is not None:
@@ -245,17 +246,17 @@ def loop(
         metric=metric.name,
         epoch=best_epoch,
         time=best.time,
-        seconds=clock.perf_counter() - begun,
+        seconds=clock.perf_counter() - start,
         history=tuple(history),
         model=model.eval(),
     )
 
 
-def _check_pieces(
+def _check_settings(
     model: torch.nn.Module, graph: WholeGraph, settings: TrainConfig, loader: Iterable[Data] | None
 ) -> None:
     """Raise an error for settings that do not work with this model, target or loader."""
-    check_model(model, settings, pieces=loader is not None)
+    check_model(model, settings, batched=loader is not None)
     if settings.consistency is not None and graph.y.is_floating_point():
         raise InputError("train.consistency needs class probabilities, but y has numbers: leave it out")
     if settings.clusters is not None and graph.graph is not None:
@@ -269,58 +270,58 @@ def _check_pieces(
         raise InputError("a loader and train.clusters are two ways to make batches: give one of them")
 
 
-def check_model(model: torch.nn.Module, settings: TrainConfig, *, pieces: bool = False) -> None:
-    """Raise an error for select_time without a solver time, and for batches with a model bound to the whole graph."""
+def check_model(model: torch.nn.Module, settings: TrainConfig, *, batched: bool = False) -> None:
+    """Raise an error for settings that this model does not support: select_time, or training on batches."""
     name = type(model).__name__
     if settings.select_time and not getattr(model, "has_solver_time", False):
         raise InputError(
-            f"{name} has no solver time to select: set train.select_time to false, or give a module of yours what "
-            "train.fit describes"
+            f"{name} has no solver time to select: set train.select_time to false, or give the module the attributes "
+            "and the method that the documentation of train.fit names"
         )
-    if (pieces or settings.clusters is not None) and isinstance(model, nn.Model) and model.bound_nodes is not None:
+    if (batched or settings.clusters is not None) and isinstance(model, nn.Model) and model.bound_nodes is not None:
         raise InputError(
             f"this {name} only works on the whole graph, so it cannot train on parts of it: leave out the loader or "
-            "train.clusters, or use gram or identity for its option_attention"
+            "train.clusters, or set its option_attention to gram or identity"
         )
 
 
 def _batches(graph: WholeGraph, clusters: Clusters | None, loader: Iterable[Data] | None) -> Iterator[Batch]:
     """The batches of one epoch."""
-    pieces = clusters if loader is None else (check_batch(batch, graph.fields) for batch in loader)
-    if pieces is None:
+    parts = clusters if loader is None else (check_batch(batch, graph.fields) for batch in loader)
+    if parts is None:
         yield graph
         return
-    runtime.Cache.clear_all()  # of the whole graph, which the evaluation has looked at
-    for piece in pieces:
-        yield Batch.of(piece, graph.x.device, graph.x.dtype)
-        runtime.Cache.clear_all()  # the same batch is unlikely to come again
+    runtime.Cache.clear_all()  # the last evaluation has cached the whole graph
+    for part in parts:
+        yield Batch.of(part, graph.x.device, graph.x.dtype)
+        runtime.Cache.clear_all()  # the same batch is unlikely to be used again
 
 
-def _epoch(
+def _train_epoch(
     model: torch.nn.Module,
     forward: Callable[..., Tensor],
     batches: Iterable[Batch],
     loss_of: Callable[[Tensor, Tensor], Tensor],
     optimizer: torch.optim.Optimizer | None,
-    team: Team,
+    group: WorkerGroup,
     consistency: Consistency | None,
 ) -> float:
-    """One optimizer step per batch. Returns the mean loss of the training targets at the time of their step."""
+    """Take one optimizer step per batch. Returns the mean loss over all training targets, before each step."""
     model.train()
-    loss_sum, met = 0.0, 0.0
+    loss_sum, target_sum = 0.0, 0.0
     for batch in batches:
         own = len(batch.train)
-        targets = team.total(own)
+        targets = group.sum(own)
         if targets == 0:
             continue
-        met += targets
+        target_sum += targets
         if optimizer is not None:
             optimizer.zero_grad()
         scores = batch.scores(model, forward)
         if own:
-            # Their mean over the team is the mean over all targets.
+            # Scaled so that the average over the workers is the mean over the targets of all.
             part = scores.index_select(0, batch.train), batch.y.index_select(0, batch.train)
-            loss = loss_of(*part) * (own * team.size / targets)
+            loss = loss_of(*part) * (own * group.size / targets)
         else:
             loss = 0.0 * scores.sum()
         if consistency is not None:
@@ -328,11 +329,11 @@ def _epoch(
         if optimizer is not None:
             loss.backward()
             optimizer.step()
-        loss_sum += float(loss.detach()) * targets / team.size
-        del scores, loss  # and the solver's checkpoints, before the next batch needs memory
-    if met == 0:
+        loss_sum += float(loss.detach()) * targets / group.size
+        del scores, loss  # frees the solver's checkpoints before the next batch needs memory
+    if target_sum == 0:
         raise InputError("no batch of the epoch has a training node: use a loader that yields nodes of train_mask")
-    return team.total(loss_sum) / met
+    return group.sum(loss_sum) / target_sum
 
 
 def _check_finite(epoch: int, loss: float, val_loss: float, lr: float) -> None:
@@ -357,13 +358,13 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def _place(settings: TrainConfig) -> tuple[torch.device, torch.dtype]:
+def _device_and_dtype(settings: TrainConfig) -> tuple[torch.device, torch.dtype]:
     return device_of(settings.device), getattr(torch, settings.dtype)
 
 
 @contextmanager
 def seeded(settings: TrainConfig) -> Iterator[None]:
-    """Context manager for a seeded and deterministic training that restores all settings afterwards."""
+    """Context manager for seeded, deterministic training. Random state and settings are restored afterwards."""
     device = device_of(settings.device)
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()

@@ -1,4 +1,4 @@
-"""From defaults, a preset, a file and flags to one configuration; the later of these wins. Free of torch."""
+"""Combine defaults, a preset, a file and flags into a configuration; later ones override earlier ones. No torch."""
 
 import re
 import tomllib
@@ -23,15 +23,15 @@ def resolve(
     flags: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> Config:
-    """The configuration of one run: default < preset < file < flag, key by key.
+    """The configuration of a run. A flag overrides a file, which overrides the preset, which overrides the default.
 
     Args:
         dataset: name of a dataset, or path of a graph.
-        model: name of the model; None takes the file's, or ``bimp``.
+        model: name of the model; by default that of the file, or ``bimp``.
         preset: one of :func:`preset_names`, or the path of a ``.toml`` file in their layout.
         file: TOML with the sections ``data``, ``model``, ``train``.
         flags: dotted paths to values, such as ``{"model.heads": 8}``.
-        settings: the same as texts, such as ``["model.heads=8"]``; the values are written as in TOML.
+        settings: further flags as strings, such as ``["model.heads=8"]``, with values as in TOML.
 
     >>> resolve("cora", preset="paper", flags={"train.epochs": 5}).train.epochs
     5
@@ -48,7 +48,7 @@ def merge(
     flags: Mapping[str, Any] | None = None,
     settings: Sequence[str] = (),
 ) -> Settings:
-    """What preset, file and flags say together, without the defaults: section -> key -> value; see :func:`resolve`."""
+    """The settings of preset, file and flags together, without defaults, by section; see :func:`resolve`."""
     own = parse_settings(settings)
     for path in own.keys() & (flags or {}).keys():
         raise InputError(f"{path} is given twice, by its own flag and by --set: give it once")
@@ -69,18 +69,20 @@ def merge(
 
 
 def nested(flags: Mapping[str, Any]) -> Settings:
-    """Dotted paths as sections; ``{"model.heads": 8}`` -> ``{"model": {"heads": 8}}``."""
+    """Group dotted names by section: ``{"model.heads": 8}`` -> ``{"model": {"heads": 8}}``."""
     layer: Settings = {}
     for path, value in flags.items():
         section, dot, key = path.partition(".")
         if not dot or not key or "." in key:
-            raise InputError(f"{path!r} names no setting: write SECTION.KEY, such as model.heads or train.lr")
+            raise InputError(
+                f"{path!r} is not the name of a setting: write SECTION.KEY, such as model.heads or train.lr"
+            )
         layer.setdefault(one_of("section", section, SECTIONS), {})[key] = value
     return layer
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """``SECTION.KEY=VALUE`` each, the value as TOML writes it; a word needs no quotes.
+    """Parse texts ``SECTION.KEY=VALUE``, with values as in TOML; a single word needs no quotes.
 
     >>> parse_settings(["model.heads=8", "model.attention=cosine"])
     {'model.heads': 8, 'model.attention': 'cosine'}

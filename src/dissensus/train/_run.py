@@ -1,4 +1,4 @@
-"""A run: everything that its configuration names is loaded and made here, then trained by :func:`fit`."""
+"""Runs: load the dataset of a configuration, create its model and train it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,23 +10,23 @@ from dissensus import nn
 from dissensus.data import Dataset
 from dissensus.errors import InputError
 from dissensus.train._config import Config
-from dissensus.train._fit import Epoch, Result, Team, loop, seeded
+from dissensus.train._fit import Epoch, Result, WorkerGroup, seeded, train_loop
 
 
 @dataclass(frozen=True, eq=False)
 class Run(Result):
-    """A :class:`Result`, with what it is of.
+    """A :class:`Result` with its configuration and dataset.
 
     Attributes:
-        config: the resolved configuration.
-        dataset: what it was trained on.
+        config: the configuration, including defaults.
+        dataset: the dataset that the model was trained on.
     """
 
     config: Config = field(kw_only=True)
     dataset: Dataset = field(kw_only=True, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result in plain values, without history and parameters."""
+        """The result as plain values, without the training curves and the parameters."""
         model = self.config.model
         return {
             "dataset": self.dataset.name,
@@ -47,7 +47,7 @@ class Run(Result):
         }
 
     def record(self) -> dict[str, Any]:
-        """:meth:`as_dict` and the training curves, as a store keeps them."""
+        """The values of :meth:`as_dict` and the training curves, as saved in a store."""
         curves = {"validation": [epoch.val for epoch in self.history], "loss": [epoch.loss for epoch in self.history]}
         short = {name: [float(f"{value:.5g}") for value in values] for name, values in curves.items()}
         return self.as_dict() | {"history": short}
@@ -62,20 +62,22 @@ def run(
     threads: int = 1,
     address: str | None = None,
 ) -> Run:
-    """Load the data of a configuration, make its model, and train it (see :func:`fit`).
+    """Load the dataset of a configuration, create its model, and train it (see :func:`fit`).
 
-    The seed of the configuration is that of the weights and of dropout: the same configuration gives the same bits on
+    The seed of the configuration determines weights and dropout: the same configuration gives bitwise equal results on
     the same machine with the same number of threads.
 
     Args:
         config: the run.
         loader: batches of the same graph, as for :func:`fit`.
         progress: called after every epoch.
-        workers: number of workers that train the model together (needs the extra ``ray``). Each holds the whole graph
-            and steps on clusters of its own: ``train.clusters`` is set, and its batches can be shared evenly. A step of
-            the optimizer is the one that a single worker would make on the batches of all; the first worker evaluates.
-        threads: of one worker, which asks Ray for as many cores (and for a GPU where ``train.device`` is one).
-        address: of a running Ray cluster, on whose nodes the package is installed; without, Ray starts here.
+        workers: number of workers that train the model together (needs the extra ``ray``). Each worker has the whole
+            graph in memory and trains on its own clusters, so ``train.clusters`` must be set, and the number of batches
+            must be a multiple of the number of workers. An optimizer step is the one that a single worker would take on
+            the batches of all workers. The first worker evaluates.
+        threads: number of threads of each worker, which reserves as many cores (and a GPU if ``train.device`` is one).
+        address: address of a running Ray cluster, on whose nodes the package is installed. By default, Ray is started
+            on this machine.
     """
     if workers is not None:
         from dissensus.train._distributed import run_distributed
@@ -83,33 +85,33 @@ def run(
         if loader is not None:
             raise InputError("workers share clusters, not a loader's batches: leave out one of them")
         return run_distributed(config, workers=workers, threads=threads, address=address, progress=progress)
-    return run_on(config, config.data.load(), Team(), loader=loader, progress=progress)
+    return run_on(config, config.data.load(), WorkerGroup(), loader=loader, progress=progress)
 
 
 def run_on(
     config: Config,
     dataset: Dataset,
-    team: Team,
+    group: WorkerGroup,
     *,
     loader: Iterable[Data] | None = None,
     progress: Callable[[Epoch], None] | None = None,
 ) -> Run:
-    """:func:`run` by one of a team, on a dataset at hand."""
+    """:func:`run` for one of several workers, on a loaded dataset."""
     graph = dataset.split(config.data.split)
     with seeded(config.train):
         model = config.model.create(graph.num_features, dataset.num_outputs, graph.num_nodes)
-        result = loop(model, graph, config.train, team, loader=loader, progress=progress)
+        result = train_loop(model, graph, config.train, group, loader=loader, progress=progress)
     return Run(**vars(result), config=config, dataset=dataset)
 
 
 def execute(config: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Train one run; ``"dissensus.train:execute"`` is the target of a grid of them in :mod:`dissensus.runs`.
+    """Train one run. Grids of :mod:`dissensus.runs` call this function by its name ``"dissensus.train:execute"``.
 
     Args:
-        config: what :meth:`Config.as_dict` gives.
+        config: the values that :meth:`Config.as_dict` returns.
 
     Returns:
         ``split, seed, metric, val, test, epoch, seconds`` and more (:meth:`Run.as_dict`), shares in per cent; and
-        ``history``, the training curves ``validation`` and ``loss``, one value an epoch to five digits.
+        ``history``, the training curves ``validation`` and ``loss``, one value per epoch with five digits.
     """
     return run(Config.from_dict(config)).record()

@@ -1,4 +1,4 @@
-"""A trained model as a folder: ``model.safetensors`` and ``config.json``; and what it predicts. Nothing is pickled."""
+"""Save, load and apply trained models. A model is a folder with ``model.safetensors`` and ``config.json``."""
 
 import csv
 import json
@@ -33,12 +33,12 @@ class Saved:
     Attributes:
         model: in evaluation mode, on the CPU.
         config: the configuration it was trained with.
-        classes: the name of class 0, 1, ...; empty for a regression.
-        undirected: whether the edges of a graph get their reverse first, as in training.
-        features: the names of the features, in the model's order; None where the training graph had none.
-        nodes: the ids of the nodes of the training graph, if the model is bound to these nodes and they had ids;
+        classes: the names of classes 0, 1, ...; empty for a regression.
+        undirected: whether the reverse of every edge is added to a graph, as in training.
+        features: the names of the features, in the model's order; None if the training graph had none.
+        nodes: the ids of the nodes of the training graph, if the model only works on these nodes and they had ids;
             otherwise None.
-        facts: everything else that was written, accuracies among it.
+        facts: the content of ``config.json``, with the results of training.
     """
 
     model: torch.nn.Module
@@ -51,7 +51,7 @@ class Saved:
 
     @property
     def bound_nodes(self) -> int | None:
-        """The node count of the one graph that the model can run on; None: any graph."""
+        """The number of nodes of the only graph that the model works on; None if it works on any graph."""
         return self.model.bound_nodes if isinstance(self.model, nn.Model) else None
 
     @property
@@ -63,11 +63,11 @@ class Saved:
 def save(result: Run, folder: str | PathLike[str]) -> None:
     """Write a trained model: its parameters, configuration, classes and result.
 
-    A model from a file of yours is stored with the path of the file, not with a copy: the file is needed to load it.
+    For a model from your own file, only the path of the file is saved: the file is needed to load the model.
     """
     path = Path(folder)
     dataset, model = result.dataset, result.model.cpu()
-    ours = isinstance(model, nn.Model)
+    is_ours = isinstance(model, nn.Model)
     sizes = {"in_channels": dataset.graph.num_features, "out_channels": dataset.num_outputs}
     facts = {
         "format": _FORMAT,
@@ -76,15 +76,15 @@ def save(result: Run, folder: str | PathLike[str]) -> None:
         "classes": list(dataset.class_names),
         "fingerprint": dataset.fingerprint,
         "features": dataset.feature_names,
-        "nodes": dataset.node_ids if ours and model.bound_nodes is not None else None,
-        "plain": not ours,
+        "nodes": dataset.node_ids if is_ours and model.bound_nodes is not None else None,
+        "plain": not is_ours,
         "per": "graph" if dataset.per_graph else "node",
         "sizes": sizes | {"num_nodes": dataset.graph.num_nodes},
         "result": result.as_dict(),
     }
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if ours:
+        if is_ours:
             model.save(path / MODEL)
         else:
             save_model(model, str(path / MODEL))
@@ -94,7 +94,7 @@ def save(result: Run, folder: str | PathLike[str]) -> None:
 
 
 def load_saved(folder: str | PathLike[str]) -> Saved:
-    """Read what :func:`save` wrote."""
+    """Read a model that :func:`save` has written."""
     path = Path(folder)
     try:
         facts = json.loads((path / CONFIG).read_text(encoding="utf-8"))
@@ -106,14 +106,14 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
         raise InputError(f"{path / CONFIG} is of a format that this version cannot read: train and save again")
     try:
         config, classes = Config.from_dict(facts["config"]), tuple(map(str, facts["classes"]))
-        # Models that were saved before these were kept have neither.
+        # Models of earlier versions have neither.
         features, nodes = (
             None if facts.get(key) is None else tuple(map(str, facts[key])) for key in ("features", "nodes")
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"{path / CONFIG} is incomplete ({error} is missing): train and save again") from error
     if facts.get("plain"):
-        model = _plain(path, config, facts)
+        model = _load_module(path, config, facts)
     else:
         model = nn.load(path / MODEL)
         if model.config["out_channels"] != max(1, len(classes)):
@@ -121,7 +121,7 @@ def load_saved(folder: str | PathLike[str]) -> Saved:
     return Saved(model, config, classes, undirected(config), features, nodes, facts)
 
 
-def _plain(path: Path, config: Config, facts: Mapping[str, Any]) -> torch.nn.Module:
+def _load_module(path: Path, config: Config, facts: Mapping[str, Any]) -> torch.nn.Module:
     """A saved module that is not a :class:`dissensus.nn.Model`, created by the file or package that defines it."""
     with torch.random.fork_rng(devices=[]):
         model: Any = config.model.create(**facts["sizes"])
@@ -135,44 +135,45 @@ def _plain(path: Path, config: Config, facts: Mapping[str, Any]) -> torch.nn.Mod
 
 
 def prepare(saved: Saved, graph: str | PathLike[str]) -> Dataset:
-    """A graph loaded as the model wants it, by name or from a file; refused if the model cannot take it.
+    """Load a graph, by name or from a file, as it is needed by the model. Raises an error if the model cannot use it.
 
-    Features that have names, here and in training, are put into the order of training. A model that is bound to the
-    nodes of a largest component gets that of this graph, whose nodes keep their numbers as ids if they have no others.
+    If the features have names, here and in training, they are sorted as in training. If the model only works on the
+    nodes of its training graph, and this was a largest component, the largest component of the graph is taken; nodes
+    without ids get their numbers in the whole graph as ids.
     """
-    dataset = _by_name(data.load(graph, undirected=saved.undirected), saved.features, graph)
+    dataset = _with_feature_order(data.load(graph, undirected=saved.undirected), saved.features, graph)
     if saved.bound_nodes is not None and saved.config.data.largest_component:
         ids = dataset.node_ids or tuple(map(str, range(dataset.graph.num_nodes)))
         dataset = replace(dataset, node_ids=ids).largest_component()
     width, wanted = dataset.graph.num_features, saved.in_channels
     if width != wanted:
         raise InputError(
-            f"{graph} has {width} features a node, and the model was trained on {wanted}: give a graph with the same "
-            "features, or train on this one"
+            f"{graph} has {width} features per node, and the model was trained with {wanted}: give a graph with "
+            "the same features, or train a model on this one"
         )
     bound, nodes = saved.bound_nodes, dataset.graph.num_nodes
     if bound not in (None, nodes):
         raise InputError(
-            f"{graph} has {nodes} nodes, and the model is bound to the {bound} of the graph it was trained on: train "
-            "one that works on any graph, such as bimp with --set model.option_attention=gram"
+            f"{graph} has {nodes} nodes, but the model only works on the {bound} nodes of its training graph: train a "
+            "model that works on any graph, such as bimp with --set model.option_attention=gram"
         )
     if None not in (saved.nodes, dataset.node_ids) and saved.nodes != dataset.node_ids:
         raise InputError(
-            f"{graph} has other nodes than the graph that the model is bound to, or in another order: give the nodes "
-            "of training in their order there, or train a model that works on any graph, such as bimp with --set "
+            f"the model only works on the nodes of its training graph, and {graph} has others or another order: give "
+            "the same nodes in the same order, or train a model that works on any graph, such as bimp with --set "
             "model.option_attention=gram"
         )
     return dataset
 
 
 def order_unknown(saved: Saved, dataset: Dataset) -> bool:
-    """Whether the model is bound to nodes, and neither ids nor contents tell that those of the dataset are the same."""
+    """Whether the model only works on the nodes of its training graph, and the dataset's nodes may be others."""
     compared, bound = None not in (saved.nodes, dataset.node_ids), saved.bound_nodes
     return bound is not None and not compared and saved.facts.get("fingerprint") != dataset.fingerprint
 
 
-def _by_name(dataset: Dataset, wanted: tuple[str, ...] | None, graph: str | PathLike[str]) -> Dataset:
-    """The dataset with its features in the order of the names ``wanted``; as it is where either has no names."""
+def _with_feature_order(dataset: Dataset, wanted: tuple[str, ...] | None, graph: str | PathLike[str]) -> Dataset:
+    """The dataset with its features in the order of the names ``wanted``; unchanged if either has no names."""
     given = dataset.feature_names
     if wanted is None or given is None or wanted == given:
         return dataset
@@ -180,30 +181,34 @@ def _by_name(dataset: Dataset, wanted: tuple[str, ...] | None, graph: str | Path
     missing = [name for name in wanted if name not in position]
     extra = [name for name in given if name not in known]
     if missing:
-        raise InputError(f"{graph} has no feature {_listed(missing)}, which the model was trained on: add the column")
+        raise InputError(
+            f"{graph} has no feature {_shortened(missing)}, which the model was trained on: add the column"
+        )
     if extra:
-        raise InputError(f"{graph} has the feature {_listed(extra)}, which the model does not know: drop the column")
-    turned = copy(dataset.graph)
-    turned.x = turned.x[:, [position[name] for name in wanted]]
-    return replace(dataset, graph=turned, feature_names=wanted)
+        raise InputError(
+            f"{graph} has the feature {_shortened(extra)}, which the model was trained without: drop the column"
+        )
+    reordered = copy(dataset.graph)
+    reordered.x = reordered.x[:, [position[name] for name in wanted]]
+    return replace(dataset, graph=reordered, feature_names=wanted)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a saved model says of a graph.
+    """The predictions of a saved model for a graph.
 
     Attributes:
-        values: the probability of each class, [n, classes], rows that sum to one; of a regression the values, [n, 1].
-            Where the dataset has one target for each graph, there is one row for each graph.
-        names: the ids of the nodes, or the numbers of nodes or graphs, one for each row.
+        values: the probability of each class, [n, classes]; for a regression the predicted values, [n, 1]. If the
+            dataset has one target per graph, there is one row per graph.
+        names: one for each row: the ids of the nodes if they have ids, otherwise the numbers of the nodes or graphs.
         classes: the names of the classes; empty for a regression.
         per: ``node`` or ``graph``.
-        model: its name.
-        order_unknown: whether the model is bound to the nodes of training, and nothing tells that these are the same.
+        model: the name of the model.
+        order_unknown: whether the model only works on the nodes of its training graph, and these may be others.
     """
 
     values: Tensor
@@ -214,25 +219,25 @@ class Prediction:
     order_unknown: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values: the model, the number of nodes (or graphs), and how many are of each class."""
+        """Plain values: the model, the number of nodes (or graphs), and the number predicted for each class."""
         counts = self.values.argmax(1).bincount(minlength=len(self.classes)).tolist()
         classes = {"classes": dict(zip(self.classes, counts, strict=True))} if self.classes else {}
         return {"model": self.model, f"{self.per}s": len(self.values), **classes}
 
     def rows(self) -> Iterator[list[object]]:
-        """A header, then a row for each node: its id, its class, that class's probability, and that of every class.
+        """A header, then one row per node: its id, the predicted class, its probability, and those of all classes.
 
-        Of a regression: its id and its ``value``.
+        For a regression, a row has the id and the predicted ``value``.
         """
         columns = ["class", "probability", *(f"p({name})" for name in self.classes)] if self.classes else ["value"]
         yield [self.per, *columns]
         for name, row in zip(self.names, self.values.tolist(), strict=True):
-            likeliest = max(range(len(row)), key=row.__getitem__)
-            numbers = [f"{value:.6g}" for value in ((row[likeliest], *row) if self.classes else row)]
-            yield [name, *([self.classes[likeliest]] if self.classes else []), *numbers]
+            predicted = max(range(len(row)), key=row.__getitem__)
+            numbers = [f"{value:.6g}" for value in ((row[predicted], *row) if self.classes else row)]
+            yield [name, *([self.classes[predicted]] if self.classes else []), *numbers]
 
     def write(self, path: str | PathLike[str]) -> None:
-        """The rows as a CSV file, whole or not at all."""
+        """Write the rows to a CSV file, which is never left incomplete."""
         try:
             with whole(Path(path)) as draft, draft.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(self.rows())
@@ -245,8 +250,8 @@ def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[
     """Predict the classes, or the values, of the nodes of a graph, or of the graphs of a collection.
 
     Args:
-        model: the folder that :func:`save` wrote, or what :func:`load_saved` gives.
-        graph: a dataset's name or file, or a dataset that fits the model.
+        model: the folder that :func:`save` has written, or the result of :func:`load_saved`.
+        graph: the name or the file of a dataset, or a dataset that fits the model.
     """
     saved = model if isinstance(model, Saved) else load_saved(model)
     dataset = graph if isinstance(graph, Dataset) else prepare(saved, graph)
@@ -270,6 +275,6 @@ def predict(model: Saved | str | PathLike[str], graph: Dataset | str | PathLike[
 
 
 def undirected(config: Config) -> bool:
-    """Whether training added the reverse of every edge: as the configuration says, or else the dataset's protocol."""
+    """Whether training adds the reverse of every edge, by the configuration or else by the dataset's protocol."""
     name, wanted = config.data.name, config.data.undirected
     return wanted if wanted is not None else name in data.names() and data.info(name).undirected

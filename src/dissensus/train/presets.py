@@ -1,7 +1,7 @@
 """Presets: settings by dataset and model, in TOML files.
 
-``presets/NAME/DATASET.toml`` holds the settings of preset NAME on DATASET, ``presets/default.toml`` those for any
-graph. Each is a list of tables, one for the models that share them::
+``presets/NAME/DATASET.toml`` has the settings of preset NAME on DATASET, ``presets/default.toml`` those for any graph.
+Each file is a list of tables; all models of a table share its settings::
 
     [[settings]]
     models = ["bimp"]
@@ -25,11 +25,12 @@ ROOT = Path(__file__).resolve().parents[1] / "presets"
 SPACES = ROOT / "spaces"
 DEFAULT, NONE = "default", "none"
 
+# section -> name -> value
 Settings = dict[str, dict[str, Any]]
 
 
 def preset_names() -> list[str]:
-    """``default`` (for any graph), ``none``, and those that have a file for each of some datasets."""
+    """``default`` (for any graph), ``none``, and the presets that have files for single datasets."""
     return [DEFAULT, NONE, *sorted(folder.name for folder in ROOT.iterdir() if folder.is_dir() and folder != SPACES)]
 
 
@@ -39,7 +40,7 @@ def read_preset(preset: str, dataset: str, model: str) -> Settings:
     Args:
         preset: one of :func:`preset_names`, or the path of a ``.toml`` file in their layout.
         dataset: name of the dataset.
-        model: name of the model. ``default`` is empty for a model that it does not name; others raise.
+        model: name of the model. For a model without settings, ``default`` is empty and other presets raise an error.
     """
     if preset == NONE:
         return {}
@@ -69,27 +70,31 @@ def read_preset(preset: str, dataset: str, model: str) -> Settings:
 
 
 def read_settings(path: Path) -> list[dict[str, Any]]:
-    """The tables of a preset's file, checked: each model appears once."""
+    """The tables of a preset's file. Raises an error for invalid ones, and for a model in two of them."""
     content = read_toml(path)
     entries = content.get("settings")
     if list(content) != ["settings"] or not isinstance(entries, list):
-        raise InputError(f"{path}: a preset is a list of tables, each below a line [[settings]]")
+        raise InputError(
+            f"{path}: a preset consists of tables that start with a line [[settings]], and of nothing else"
+        )
     seen: set[str] = set()
     for entry in entries:
         for key in entry:
             one_of(f"key in {path}", key, ["models", "note", *SECTIONS])
         models = entry.get("models")
         if not isinstance(models, list) or not models or not all(isinstance(name, str) for name in models):
-            raise InputError(f'{path}: each [[settings]] needs models = ["..."], the models that they are for')
+            raise InputError(
+                f'{path}: each [[settings]] needs models = ["..."], the list of models with these settings'
+            )
         if again := seen.intersection(models):
-            raise InputError(f"{path}: {min(again)} stands in two [[settings]]: leave it in one")
+            raise InputError(f"{path}: {min(again)} is in two [[settings]]: keep it in one of them")
         seen.update(models)
         check_sections({key: value for key, value in entry.items() if key in SECTIONS})
     return entries
 
 
 def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write settings that models share to a preset's file. They replace what it had for these models."""
+    """Write the common settings of some models to a preset's file, instead of the settings it had for these models."""
     import tomli_w
 
     entries = read_settings(path) if path.is_file() else []
@@ -102,10 +107,10 @@ def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file, or an error that names it and what is wrong."""
+    """The content of a TOML file. Raises an error with the path and the reason if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from error
+        raise InputError(f"{path} is not valid TOML, correct it: {error}") from error
