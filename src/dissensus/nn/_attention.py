@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from dissensus.dynamics import Opinion
 from dissensus.errors import InputError, one_of
 from dissensus.graph import Pattern
 from dissensus.nn._coders import check_heads
@@ -213,3 +215,24 @@ class OptionAttention(torch.nn.Module):
         if self.own_score is not None:
             scores = scores + self.own_score * torch.eye(scores.shape[-1], dtype=scores.dtype, device=scores.device)
         return scores.softmax(-1).mean(-3)
+
+
+def opinion_field(
+    layer: Any, x: Tensor, source: Tensor, pattern: Pattern, weight: Tensor | None, sizes: Sequence[int]
+) -> Opinion:
+    """The opinion dynamics of a model or layer, with both of its attentions computed from x [n, options].
+
+    ``layer`` has ``communication``, ``options``, ``damping``, ``attention_strength``, ``self_reinforcement`` and
+    ``saturation``.
+    """
+    return Opinion(
+        pattern,
+        layer.communication(x, pattern, weight),
+        layer.options(x, sizes),
+        source,
+        damping=layer.damping,
+        attention=layer.attention_strength,
+        self_reinforcement=layer.self_reinforcement,
+        saturation=layer.saturation,
+        sizes=sizes,
+    )

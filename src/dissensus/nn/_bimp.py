@@ -13,7 +13,7 @@ from dissensus.dynamics import Opinion, critical_attention
 from dissensus.dynamics import saturation as saturation_named
 from dissensus.errors import InputError, one_of
 from dissensus.graph import SparseFeatures
-from dissensus.nn._attention import CommunicationAttention, OptionAttention
+from dissensus.nn._attention import CommunicationAttention, OptionAttention, opinion_field
 from dissensus.nn._attentive import graph_states
 from dissensus.nn._continuous import REWIRING, Context, ContinuousModel
 from dissensus.nn._registry import register
@@ -270,18 +270,7 @@ class BIMP(ContinuousModel):
             return equilibrium(field, start, tol=self.tol, max_iter=self.max_iter, method=self.iteration)
 
     def _opinion(self, x: Tensor, source: Tensor, context: Context) -> Opinion:
-        pattern = context.graph.pattern
-        return Opinion(
-            pattern,
-            self.communication(x, pattern, context.weight),
-            self.options(x, context.sizes),
-            source,
-            damping=self.damping,
-            attention=self.attention_strength,
-            self_reinforcement=self.self_reinforcement,
-            saturation=self.saturation,
-            sizes=context.sizes,
-        )
+        return opinion_field(self, x, source, context.graph.pattern, context.weight, context.sizes)
 
     @torch.no_grad()
     def graphs(

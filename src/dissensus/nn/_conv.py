@@ -9,11 +9,11 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from dissensus.dynamics import Opinion, critical_attention
+from dissensus.dynamics import critical_attention
 from dissensus.dynamics import saturation as saturation_named
 from dissensus.errors import InputError, one_of
 from dissensus.graph import build
-from dissensus.nn._attention import CommunicationAttention, OptionAttention
+from dissensus.nn._attention import CommunicationAttention, OptionAttention, opinion_field
 from dissensus.nn._coders import check_sizes
 from dissensus.nn._continuous import checked_weight, sizes_of
 from dissensus.solve import Euler, solve, solver_named
@@ -138,17 +138,7 @@ class OpinionConv(torch.nn.Module):
             graph, sizes = build(edge_index, x.shape[0]), sizes_of(batch, x.shape[0])
             weight = graph.values(checked_weight(edge_weight, dtype))
             x0 = self.lin(x.to(dtype))
-            field = Opinion(
-                graph.pattern,
-                self.communication(x0, graph.pattern, weight),
-                self.options(x0, sizes),
-                x0,
-                damping=self.damping,
-                attention=self.attention_strength,
-                self_reinforcement=self.self_reinforcement,
-                saturation=self.saturation,
-                sizes=sizes,
-            )
+            field = opinion_field(self, x0, x0, graph.pattern, weight, sizes)
             return solve(field, x0, self.steps * self.step_size if self.time is None else self.time, self.solver).state
 
     def __repr__(self) -> str:
