@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from uuid import uuid4
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A draft beside ``path`` to write. It takes the place of ``path`` after the block, or is deleted on an error."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Context manager with a temporary file to write. It replaces ``path`` at the end, or is deleted on an error."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
-        yield draft
-        draft.replace(path)
+        yield temporary
+        temporary.replace(path)
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -80,7 +80,7 @@ def test_features_are_matched_by_name(call, tmp_path):
     [
         (("a", "b"), "has no feature 'c', which the model was trained on: add the column"),
         (("a", "b", "d"), "has no feature 'c'"),
-        (("a", "b", "c", "d"), "has the feature 'd', which the model does not know: drop the column"),
+        (("a", "b", "c", "d"), "has the feature 'd', which the model was trained without: drop the column"),
     ],
 )
 def test_missing_and_extra_features_are_refused_by_name(columns, message, call, tmp_path):
@@ -97,7 +97,7 @@ def test_a_model_saved_without_names_counts_features(call, tmp_path):
     assert facts.pop("nodes") is None
     (folder / "config.json").write_text(json.dumps(facts))
     assert call("predict", folder, write_tables(tmp_path / "other", columns=("a", "b", "d")))[0] == 0
-    assert "trained on 3" in call("predict", folder, write_tables(tmp_path / "fewer", columns=("a", "b")))[2]
+    assert "trained with 3" in call("predict", folder, write_tables(tmp_path / "fewer", columns=("a", "b")))[2]
 
 
 @pytest.mark.parametrize(("model", "flags"), [("grand++-l", {}), ("bimp", {"model.option_attention": "node"})])

@@ -18,7 +18,7 @@ from dissensus.data._catalogue import Entry, cache_folder, download_cache, raw_f
 from dissensus.data._dataset import MASKS, Dataset, from_fields
 from dissensus.data._splits import BenchmarkSplits, FixedSplits, Splits, mask_of
 from dissensus.errors import InputError, MissingExtraError, optional
-from dissensus.files import whole
+from dissensus.files import atomic_write
 
 Fields = dict[str, Tensor]
 OGB_PARTS = ("train", "valid", "test")
@@ -180,8 +180,8 @@ def _write_cache(fields: Fields, path: Path) -> None:
     x = fields["x"]
     kept = {**fields, "x": x.to_sparse() if x.count_nonzero() < 0.2 * x.numel() else x}
     # A full disk only prevents caching.
-    with suppress(OSError, RuntimeError), whole(path) as draft:
-        torch.save(kept, draft)
+    with suppress(OSError, RuntimeError), atomic_write(path) as temporary:
+        torch.save(kept, temporary)
 
 
 def _read_cache(path: Path) -> Fields | None:

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from dissensus.errors import InputError, one_of, optional, unknown
-from dissensus.files import whole
+from dissensus.files import atomic_write
 from dissensus.report import Table
 from dissensus.runs._config import ABSENT, canonical, leaves, lookup
 from dissensus.runs._store import Record
@@ -45,8 +45,8 @@ def export(records: Iterable[Record], path: str | os.PathLike[str]) -> int:
     records = list(records)
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}: create it first")
-    with whole(target) as draft:
-        {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, draft)
+    with atomic_write(target) as temporary:
+        {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}[suffix](records, temporary)
     return len(records)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError
-from dissensus.files import whole
+from dissensus.files import atomic_write
 from dissensus.studies._study import Row, Study
 
 RUNS, META = "runs.csv", "meta.json"
@@ -97,8 +97,10 @@ def _read_runs(path: Path) -> list[Row]:
             f"{path} cannot be read ({error}): restore or delete it, or give another folder with -o"
         ) from error
     # A line that is longer than the header has its rest under None.
-    whole = bool(lines) and {"status", "settings", *_PLACE} <= lines[0].keys() and all(None not in x for x in lines)
-    rows = [{name: _parse(name, text) for name, text in line.items()} for line in lines] if whole else []
+    atomic_write = (
+        bool(lines) and {"status", "settings", *_PLACE} <= lines[0].keys() and all(None not in x for x in lines)
+    )
+    rows = [{name: _parse(name, text) for name, text in line.items()} for line in lines] if atomic_write else []
     if not rows or not all(isinstance(row[name], int) for row in rows for name in _PLACE):
         raise InputError(
             f"{path} holds no runs of a study, or is damaged: restore or delete it, or give another folder with -o"
@@ -235,5 +237,5 @@ def _parse(column: str, text: str | None) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    with whole(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from torch import Tensor
 from dissensus import __version__, data, nn
 from dissensus.data import Dataset
 from dissensus.errors import InputError
-from dissensus.files import whole
+from dissensus.files import atomic_write
 from dissensus.train._batch import fields_of, inputs, pool
 from dissensus.train._config import Config
 from dissensus.train._run import Run
@@ -239,7 +239,7 @@ class Prediction:
     def write(self, path: str | PathLike[str]) -> None:
         """Write the rows to a CSV file, which is never left incomplete."""
         try:
-            with whole(Path(path)) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+            with atomic_write(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(self.rows())
         except OSError as error:
             raise InputError(f"{path} cannot be written ({error.strerror}): give another file") from error

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dissensus.errors import InputError, one_of
-from dissensus.files import whole
+from dissensus.files import atomic_write
 from dissensus.train._config import SECTIONS, check_sections, located
 
 ROOT = Path(__file__).resolve().parents[1] / "presets"
@@ -102,8 +102,8 @@ def write_settings(path: Path, models: Sequence[str], note: str, layer: Mapping[
     new = {"models": list(models), "note": note, **layer}
     path.parent.mkdir(parents=True, exist_ok=True)
     tables = [{key: value for key, value in entry.items() if value} for entry in (*kept, new) if entry["models"]]
-    with whole(path) as draft:
-        draft.write_text(tomli_w.dumps({"settings": tables}), encoding="utf-8")
+    with atomic_write(path) as temporary:
+        temporary.write_text(tomli_w.dumps({"settings": tables}), encoding="utf-8")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
