@@ -24,6 +24,7 @@ def kinds() -> dict[str, object]:
     return {
         "networkx": graph,
         "pyg": Data(edge_index=edge_index, edge_weight=weight, num_nodes=34),
+        "pyg from networkx": Data(edge_index=edge_index, weight=weight, num_nodes=34),
         "numpy": KARATE,
         "scipy": scipy.sparse.coo_matrix(KARATE),
         "scipy array": scipy.sparse.csr_array(KARATE),

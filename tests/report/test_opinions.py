@@ -55,3 +55,23 @@ def test_negative_edges_are_dashed(tmp_path: Path) -> None:
         draw_opinions([tmp_path / "a.svg"], panels=panels, matrix=matrix)
         pictures.append((tmp_path / "a.svg").read_text())
     assert [picture.count("stroke-dasharray") for picture in pictures] == [0, 1]
+
+
+@pytest.mark.slow
+def test_the_title_of_an_ensemble_is_inside_the_figure() -> None:
+    starts = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 5, 1))
+    figure = dynamics.simulate(nx.path_graph(5), starts, attention=0.6, time=20.0).plot()
+    figure.canvas.draw()
+    titles = [axes.title for axes in figure.axes] + [axes._left_title for axes in figure.axes]
+    boxes = [title.get_window_extent() for title in titles if title.get_text()]
+    assert boxes
+    for box in boxes:
+        assert 0.0 <= box.x0 < box.x1 <= figure.bbox.width
+        assert 0.0 <= box.y0 < box.y1 <= figure.bbox.height
+
+
+@pytest.mark.slow
+def test_rounding_is_no_scale() -> None:
+    ring = -2.0 * nx.to_numpy_array(nx.DiGraph([(0, 1), (1, 2), (2, 0)]))  # the input is none along the critical pair
+    axes = dynamics.bifurcation(ring, input=0.1).plot().axes[0]
+    assert axes.get_ylim()[1] > 0.1

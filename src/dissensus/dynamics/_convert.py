@@ -31,12 +31,13 @@ def as_matrix(
 
     Args:
         graph: a networkx graph (edge attribute ``weight``, else 1; an arrow from k to i is entry (i, k)); a PyG
-            ``Data`` (``edge_index``, ``edge_weight`` if there); an ``edge_index``, an int32 or int64 tensor [2, edges]
-            from source k to target i; or a square matrix: nested lists, NumPy, scipy sparse, or a torch tensor, dense
-            or sparse (a tensor of integers of shape [2, 2] is an ``edge_index``). Duplicate edges are one entry, or the
-            sum of their weights. Or an edge list: a list of tuples (source, target) or (source, target, weight), or the
-            path of a ``.csv`` file with columns of these names, or of a folder with ``edges.csv`` and ``nodes.csv``.
-            Agents are numbered by their names, if these are 0 to n - 1, and else as they appear.
+            ``Data`` (``edge_index``, ``edge_weight`` or ``weight`` if there); an ``edge_index``, an int32 or int64
+            tensor [2, edges] from source k to target i; or a square matrix: nested lists, NumPy, scipy sparse, or a
+            torch tensor, dense or sparse (a tensor of integers of shape [2, 2] is an ``edge_index``). Duplicate edges
+            are one entry, or the sum of their weights. Or an edge list: a list of tuples (source, target) or (source,
+            target, weight), or the path of a ``.csv`` file with columns of these names, or of a folder with
+            ``edges.csv`` and ``nodes.csv``. Agents are numbered by their names, if these are 0 to n - 1, and else as
+            they appear.
         num_nodes: n, for an ``edge_index`` whose last nodes have no edges.
         directed: the source of an edge in an edge list is heard by its target alone; otherwise both hear each other.
         self_loops: keep the diagonal.
@@ -73,7 +74,10 @@ def _matrix(graph: AnyGraph, num_nodes: int | None, directed: bool) -> scipy.spa
     if _is_edge_list(graph):
         return to_scipy(from_edges(graph, directed=directed), "communication")
     if hasattr(graph, "edge_index"):
-        return _from_edges(graph.edge_index, getattr(graph, "edge_weight", None), graph.num_nodes)
+        weight = getattr(graph, "edge_weight", None)
+        # PyG's from_networkx keeps networkx's name.
+        weight = getattr(graph, "weight", None) if weight is None else weight
+        return _from_edges(graph.edge_index, weight, graph.num_nodes)
     if _is_edge_index(graph):
         if num_nodes is None:
             num_nodes = int(graph.max()) + 1 if graph.numel() else 0

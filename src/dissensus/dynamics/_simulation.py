@@ -243,8 +243,11 @@ class Simulation:
         panels = []
         for option in range(states.shape[2]):
             title = f"option {option}" if states.shape[2] > 1 else f"{self.model} opinions"
-            x = states[:, :, option]
-            note = f"{words}\nmean {x[-1].mean():.2g}, variance {x[-1].var():.2g}"
+            x, note = states[:, :, option], words
+            if self.states.dim() == 4:
+                title += ", mean of each run"
+            else:
+                note += f"\nmean {x[-1].mean():.2g}, variance {x[-1].var():.2g}"
             panels.append(Panel(title, self.times.numpy(), x, note))
         files = [] if path is None else [Path(path)] if isinstance(path, str | Path) else list(path)
         return draw_opinions(files, panels=panels, matrix=matrix, shape=shape)

@@ -133,9 +133,8 @@ def _draw_diagram(ax: Any, diagram: Diagram) -> None:
         ax.annotate("", (u[middle + 1], z[middle + 1]), (u[middle], z[middle]), arrowprops=arrow, zorder=4)
     drawn = [*diagram.branches, *diagram.reduced]
     longest = max(float(branch[0].max()) for branch in drawn)
-    highest = (
-        max([float(np.abs(branch[1]).max()) for branch in drawn] + [abs(mark[2]) for mark in diagram.marks]) or 1.0
-    )
+    highest = max([float(np.abs(branch[1]).max()) for branch in drawn] + [abs(mark[2]) for mark in diagram.marks])
+    highest = highest if highest > 1e-9 else 1.0  # rounding is no scale
     for mark in diagram.marks:
         _draw_mark(ax, diagram, mark, longest, highest)
     ax.set_xlim(min(0.0, *(float(branch[0].min()) for branch in drawn)), longest)
@@ -227,7 +226,8 @@ def _draw_panels(
         place = grid[index // columns, index % columns]
         if positions is None or edges is None:
             curves = figure.add_subplot(place)
-            curves.set_title(f"{panel.title}  {panel.note}", loc="left", fontsize=9)
+            note = panel.note.replace("\n", "; ")
+            curves.set_title(f"{panel.title}: {note}" if note else panel.title, loc="left", fontsize=7.5)
         else:
             cell = place.subgridspec(1, 2, width_ratios=(1.2, 1.0), wspace=0.32 if width > 8 or columns == 1 else 0.55)
             _draw_agents(figure.add_subplot(cell[0]), panel, edges, positions, colour_map)
@@ -256,11 +256,11 @@ def _draw_agents(ax: Any, panel: Panel, edges: np.ndarray, positions: np.ndarray
             lines = LineCollection(list(ends), colors=LIGHT["faint"], linewidths=width, linestyles=style, zorder=1)
             ax.add_collection(lines)
     size = float(np.clip(3200.0 / n, 3.0, 60.0))
-    colours = colour_map.to_rgba(panel.states[-1])
+    order = np.argsort(np.abs(panel.states[-1]))  # strong opinions in front
     ax.scatter(
-        *positions.T,
+        *positions[order].T,
         s=size,
-        c=colours,
+        c=colour_map.to_rgba(panel.states[-1][order]),
         edgecolors="white",
         linewidths=0.3 if n <= 500 else 0.0,
         zorder=2,
