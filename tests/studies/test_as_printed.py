@@ -90,7 +90,7 @@ def test_only_some_changes():
 @pytest.mark.slow
 def test_settings_that_are_no_change_are_refused():
     config = planned(ABLATION, datasets=("cora",))["none"]
-    with pytest.raises(InputError, match=r"knows no change .* was the preset edited\?"):
+    with pytest.raises(InputError, match=r"has no change .* was the preset edited\?"):
         ABLATION.rows(record({**config, "train": {**config["train"], "lr": 0.5}}))
 
 

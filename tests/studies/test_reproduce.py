@@ -265,7 +265,7 @@ def test_all_leaves_out_what_cannot_be_added_to_before_any_run(call, two_studies
         path.write_text(whole)
     code, out, err = call("all", "--models", "gcn", "-o", "out", "--store", "other.db")
     assert (code, out) == (1, "")
-    assert "out can take none of the studies: give another output folder" in err
+    assert "out: give another output folder" in err
     assert not Path("other.db").exists()
 
 
@@ -329,14 +329,14 @@ def test_one_study_that_cannot_run_does_not_stop_the_others(answer, monkeypatch)
         (("all", "--from", "nowhere"), "holds no results"),
         (("homophilic", "--from", "x", "--quick"), "rebuilding from files runs nothing"),
         (("homophilic", "--readme", "no.md"), "there is no such file"),
-        (("energy", "--datasets", "cora"), "datasets means nothing to the study energy: leave it out"),
-        (("energy", "--preset", "paper"), "it takes models, seeds"),
-        (("bifurcation", "--models", "gcn"), "it takes seeds"),
-        (("homophilic", "--depths", "1,2"), "depths means nothing to the study homophilic"),
+        (("energy", "--datasets", "cora"), "the study energy does not use datasets: leave it out"),
+        (("energy", "--preset", "paper"), "it uses models, seeds"),
+        (("bifurcation", "--models", "gcn"), "it uses seeds"),
+        (("homophilic", "--depths", "1,2"), "the study homophilic does not use depths"),
         (("depth", "--depths", "1,3"), "unknown depth '3'"),
         (("all", "--depths", "256"), "unknown depth '256'"),
-        (("homophilic", "--only", "change=none"), "only means nothing to the study homophilic"),
-        (("depth", "--only", "chance=none"), "only chance means nothing here: choose among depth"),
+        (("homophilic", "--only", "change=none"), "the study homophilic does not use only"),
+        (("depth", "--only", "chance=none"), "'chance' is no axis of these studies: choose among depth"),
         (("ablation", "--only", "change=nonn"), "unknown change 'nonn': did you mean 'none'"),
         (("ablation", "--only", "change"), "--only: 'change' has no values: write it as"),
         (("nonlinearity", "--depths", "deep"), "--depths: 'deep' is no list"),

@@ -45,7 +45,7 @@ def csbm(
     for name, number, most in (("homophily", homophily, 1.0), ("degree", degree, math.inf), ("noise", noise, math.inf)):
         if not isinstance(number, (int, float)) or not 0 <= number <= most or math.isinf(number):
             raise InputError(
-                f"csbm: {name} is {number!r}: give a number from 0" + (" to 1" if most == 1 else " upwards")
+                f"csbm: {name} is {number!r}: give a number " + ("from 0 to 1" if most == 1 else "of at least 0")
             )
     random = np.random.default_rng(seed)
     edges = round(nodes * degree / 2)

@@ -80,7 +80,7 @@ def _edges(path: Path, *, empty: bool) -> list[tuple[Any, ...]]:
             "with a line that names these columns"
         )
     if not (rows or empty):
-        raise InputError(f"{path} has no edges: write one a line, 'source,target' or 'source,target,weight'")
+        raise InputError(f"{path} has no edges: write one per line, as 'source,target' or 'source,target,weight'")
     found = []
     for line, row in rows:
         edge = dict(zip(columns, row, strict=False))

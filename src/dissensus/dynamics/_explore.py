@@ -34,7 +34,7 @@ class Explorer:
         flow, curve = self.flow, self.curve
         start = curve.at(flow.input / flow.damping, 0.0)
         if start is None:  # at u = 0 the equilibrium b/d is exact and its Jacobian is -D
-            raise SolverError("the equilibrium without attention was lost: check the parameters' sizes")
+            raise SolverError("the equilibrium without attention was not found: use parameters of similar size")
         self._follow("connected" if flow.input.any() else "neutral", start)
         self._switch_all()
         for x in self._stable_states() if len(self.found) < self.most else ():

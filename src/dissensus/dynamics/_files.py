@@ -19,7 +19,7 @@ Columns = Mapping[str, np.ndarray | str]
 def save_arrays(path: str | Path, kind: str, about: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write arrays, and what JSON can hold, to an ``.npz`` file."""
     if Path(path).suffix != ".npz":
-        raise InputError(f"{path}: end it in .npz, for load, or in .csv, for a table")
+        raise InputError(f"{path} has another ending than .npz and .csv: use .npz (load reads it) or .csv (a table)")
     with Path(path).open("wb") as stream:
         np.savez_compressed(stream, about=json.dumps({"kind": kind, **about}), **arrays)
 

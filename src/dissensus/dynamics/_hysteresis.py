@@ -107,7 +107,7 @@ def hysteresis(
     curve = Continuation(flow, "input", critical.weights, s_max, fixed=u, step=step)
     start = curve.at(up[0], -s_max)
     if start is None:
-        raise SolverError(f"the equilibrium at the strength {-s_max:g} was lost: choose another s_max")
+        raise SolverError(f"no equilibrium was found at the strength {-s_max:g}: choose another s_max")
     nodes, problem = curve.follow(start, (-s_max, s_max))
     if problem:
         warnings.warn(f"the branch is incomplete: {problem}", RuntimeWarning, stacklevel=2)

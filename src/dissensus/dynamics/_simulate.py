@@ -79,7 +79,7 @@ def simulate(
     if (model == "friedkin-johnsen") != (susceptibility is not None):
         raise InputError("susceptibility belongs to the friedkin-johnsen model: give both, or neither")
     if noise and model in STEPWISE:
-        raise InputError(f"the {model} model goes in steps, without noise: leave noise out")
+        raise InputError(f"the {model} model has discrete steps and no noise: leave noise out")
     if not (math.isfinite(noise) and noise >= 0):
         raise InputError(f"the noise is {noise}: it must be finite and not negative")
     if np.ndim(x0) > 1 and np.shape(x0)[-1] > 1 and parameters.get("options") is None and not isinstance(graph, System):

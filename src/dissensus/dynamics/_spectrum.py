@@ -216,7 +216,7 @@ class _Parts(NamedTuple):
         length = np.linalg.norm(vector)
         if not np.isfinite(length):
             raise SolverError(
-                "an eigenvector grows beyond all numbers along the graph: take agents that all hear one another, if "
+                "an eigenvector overflows along the graph: take agents that all hear one another, if "
                 "only through others (a strongly connected component)"
             )
         return vector / length

@@ -135,7 +135,7 @@ class Changes(AsPrinted):
             if settings_key(resolved.as_dict()) == settings_key(config):
                 return str(change)
         raise InputError(
-            f"the study {self.name} knows no change of the preset {self.preset!r} that gives these settings of "
+            f"the study {self.name} has no change of the preset {self.preset!r} that gives these settings of "
             f"{point['model']} on {point['dataset']}: was the preset edited? Give another store with --store"
         )
 

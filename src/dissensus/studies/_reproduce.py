@@ -244,11 +244,11 @@ def _chosen(names: str | Sequence[str], request: Request, *, rebuild: bool) -> t
     for name in narrowing:
         if not any(name in study.takes for study in chosen):
             taken = ", ".join(chosen[0].takes)
-            raise InputError(f"{name} means nothing to the study {chosen[0].name}: leave it out; it takes {taken}")
+            raise InputError(f"the study {chosen[0].name} does not use {name}: leave it out; it uses {taken}")
     for axis in request.only or ():
         axes = list(dict.fromkeys(name for study in chosen for name in getattr(study, "axes", ())))
         if axis not in axes:
-            raise InputError(f"only {axis} means nothing here: choose among {', '.join(axes)}")
+            raise InputError(f"{axis!r} is no axis of these studies: choose among {', '.join(axes)}")
     if request.synthetic and not any(study.has_stand_in for study in chosen):
         raise InputError("synthetic is for the study large: leave it out, or reproduce large or all")
     return chosen, every
@@ -317,7 +317,7 @@ class _Run:
             else:
                 found.append(study)
         if not found:
-            raise InputError(f"{self.folder} can take none of the studies: give another output folder")
+            raise InputError(f"no study can be written to {self.folder}: give another output folder")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

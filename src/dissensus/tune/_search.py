@@ -176,7 +176,9 @@ def search(
     found = tuple(board.trials.values())
     finished = [trial for trial in found if trial.splits == len(splits)]
     if not finished:
-        raise DissensusError(f"none of the {trials} trials could be made: {board.error or 'see the messages of Ray'}")
+        raise DissensusError(
+            f"none of the {trials} trials could be started: {board.error or 'see the messages of Ray'}"
+        )
     best = (min if error else max)(finished, key=lambda trial: trial.val)
     if board.error and best.val == _value(None, error):
         raise DissensusError(f"every run failed; the last: {board.error}")
