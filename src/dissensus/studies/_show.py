@@ -320,7 +320,8 @@ def _lines(study: Study, view: Lines, rows: Rows, title: str) -> Curves | None:
     ]
     by = (view.series, view.piece) if view.piece else (view.series,)
     series = [_series(study, view, str(name), part) for (name, *_), part in _groups(study, rows, by)]
-    if view.only and len(series) < 2:
+    # One curve beside none, or points without a curve, are no chart.
+    if (view.only and len(series) < 2) or all(len(set(line.x)) < 2 for line in series):
         return None
     if not any(isfinite(y) and (y > 0 or not view.y_log) for line in series for y in line.y):
         return None
