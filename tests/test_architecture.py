@@ -291,6 +291,30 @@ def test_no_room_decides_by_the_name_of_a_model() -> None:
                 assert not named & words, f"{path}:{node.lineno}: {ast.unparse(node)}"
 
 
+def test_attributes_are_declared_when_an_object_is_made() -> None:
+    late = set()
+    for path in sorted(ROOT.rglob("*.py")):
+        for cls in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(cls, ast.ClassDef):
+                late |= {(path.name, cls.name, name) for name in late_attributes(cls)}
+    assert late == {("__init__.py", "_Command", "description")}  # of argparse's class
+
+
+def late_attributes(cls: ast.ClassDef) -> set[str]:
+    """What methods assign to ``self`` that neither the class declares nor its constructor, or ``_reset``, assigns."""
+    declared, assigned = set(), set()
+    for node in cls.body:
+        if isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            declared |= {target.id for target in targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.FunctionDef):
+            first = node.name in ("__init__", "__post_init__", "_reset")
+            stored = (part for part in ast.walk(node) if isinstance(part, ast.Attribute))
+            stored = (part for part in stored if isinstance(part.ctx, ast.Store) and ast.unparse(part.value) == "self")
+            (declared if first else assigned).update(part.attr for part in stored)
+    return assigned - declared
+
+
 def test_the_command_line_is_thin() -> None:
     assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "cli").glob("*.py")) < 1200
 

@@ -19,6 +19,8 @@ class Progress:
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet, self._finished = quiet, 0
         self._bar: Any = None
+        self._runs: Any = None
+        self._epochs: Any = None
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():

@@ -51,6 +51,7 @@ class TensorBoard(Logger):
 
     def __init__(self, folder: str) -> None:
         self._tensorboard, self._folder = optional("tensorboard", "logging", "torch.utils.tensorboard"), folder
+        self._writer: Any = None
 
     def begin(self, run: str, config: Config) -> None:
         self._writer = self._tensorboard.SummaryWriter(f"{self._folder}/{run}")
@@ -69,6 +70,7 @@ class WeightsAndBiases(Logger):
 
     def __init__(self, project: str) -> None:
         self._wandb, self._project = _installed("wandb"), project
+        self._run: Any = None
 
     def begin(self, run: str, config: Config) -> None:
         self._run = self._wandb.init(project=self._project, name=run, config=config.as_dict())

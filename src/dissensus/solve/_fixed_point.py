@@ -105,6 +105,7 @@ class _Anderson:
         self.count, self.best = 0, math.inf
         self.best_g: Tensor | None = None
         self.last: tuple[Tensor, Tensor] | None = None
+        self.dg = self.df = torch.empty(0)  # the differences, [memory, numel] once there are two states
 
     def next(self, g: Tensor, f: Tensor, size: float) -> Tensor:
         """The next state, from g = g(x) and f = g - x at the last state; ``size`` is the largest entry of f."""
@@ -199,6 +200,7 @@ def equilibrium(
     problem = _Problem(field, step_size, options)
     state = _Implicit.apply(problem, x0.detach().contiguous(), *field.parameters)
     found = problem.found
+    assert found is not None
     return Equilibrium(state, found.residual, found.iterations, found.converged, problem.stats)
 
 
@@ -210,11 +212,12 @@ class _Problem:
     h: float
     options: dict[str, Any]
     stats: Stats = dataclass_field(default_factory=Stats)
+    found: FixedPoint | None = None
 
     def forward(self, x0: Tensor) -> Tensor:
-        self.found = fixed_point(lambda x: torch.add(x, self.field(0.0, x), alpha=self.h), x0, **self.options)
-        self.stats.evaluations = self.found.iterations
-        return self.found.state
+        found = fixed_point(lambda x: torch.add(x, self.field(0.0, x), alpha=self.h), x0, **self.options)
+        self.found, self.stats.evaluations = found, found.iterations
+        return found.state
 
     def backward(self, x: Tensor, v: Tensor) -> list[Tensor]:
         """The gradients of the parameters from the cotangent v of the equilibrium x."""
