@@ -55,6 +55,7 @@ HOUSE = {
     "kernels": {
         "csr_matrix": "a pattern shows its matrix as a tensor",
         "dense_product": "the opinion field mixes options by a matrix",
+        "is_large": "the opinion field writes large products to memory that it has",
     },
     "graph": {
         "check_edge_index": "measures and dynamics check their graphs in the same way",

@@ -9,7 +9,7 @@ from dissensus.dynamics import Opinion, critical_attention, saturation
 from dissensus.dynamics._saturation import SATURATIONS
 from dissensus.errors import InputError
 from dissensus.graph import Pattern, build
-from dissensus.kernels import _sparse
+from dissensus.kernels import _blocks, _sparse
 from dissensus.solve import Adjoint, Autograd, Discrete, Dopri5, Euler, solve, solver_named
 
 N, K = 5, 3  # agents, options
@@ -66,14 +66,18 @@ def test_field_equals_the_literal_forms(pattern: Pattern, name: str, alpha: floa
 
 
 @pytest.mark.parametrize("name", SATURATIONS)
-def test_float32_agrees_with_float64(name: str) -> None:
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_float32_agrees_with_float64(name: str, in_blocks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if in_blocks:
+        monkeypatch.setattr(_blocks, "_LARGE_BYTES", 0)
+        monkeypatch.setattr(_blocks, "_BLOCK_BYTES", 2 * K * 4)  # two rows of float32
     pattern, values, options = stochastic()
     x, source = normal(N, K, seed=2), normal(N, K, seed=3)
     fields = [
         Opinion(pattern, values.to(t), options.to(t), source.to(t), damping=1, attention=0.3, saturation=name)
         for t in (torch.float64, torch.float32)
     ]
-    result = fields[1](0.0, x.float())
+    result = fields[1](0.0, x.float(), torch.empty(N, K))
     assert result.dtype == torch.float32
     torch.testing.assert_close(result.double(), fields[0](0.0, x), rtol=1e-5, atol=1e-6)
 
@@ -81,7 +85,13 @@ def test_float32_agrees_with_float64(name: str) -> None:
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "gelu"])
 @pytest.mark.parametrize("given_memory", [True, False])
-def test_derivatives_in_float32_agree_with_float64(alpha: float, name: str, given_memory: bool) -> None:
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_derivatives_in_float32_agree_with_float64(
+    alpha: float, name: str, given_memory: bool, in_blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_blocks:
+        monkeypatch.setattr(_blocks, "_LARGE_BYTES", 0)
+        monkeypatch.setattr(_blocks, "_BLOCK_BYTES", 2 * K * 4)  # two rows of float32
     pattern, *parameters = stochastic()
     x, g = normal(N, K, seed=2), normal(N, K, seed=4)
     found = []

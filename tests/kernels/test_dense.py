@@ -33,3 +33,5 @@ def test_dense_product(dtype: torch.dtype, rows: int, monkeypatch: pytest.Monkey
         assert dense_product(x, matrix, out) is out
         torch.testing.assert_close(out, x @ matrix)
         torch.testing.assert_close(dense_product(x, matrix), x @ matrix)
+        square, place = matrix @ matrix.T, x.clone()
+        torch.testing.assert_close(dense_product(place, square, place.view(rows, 7)), x @ square)

@@ -35,18 +35,19 @@ def test_settings_end_with_the_block(batches: bool, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("variable", "value", "calls"),
     [
-        ("UNRELATED", "1", 3),
+        ("UNRELATED", "1", 4),
         ("MALLOC_TRIM_THRESHOLD_", "1000", 0),
         ("MALLOC_MMAP_THRESHOLD_", "1000", 0),
+        ("MALLOC_MMAP_MAX_", "10", 0),
         ("GLIBC_TUNABLES", "glibc.malloc.trim_threshold=1000", 0),
-        ("GLIBC_TUNABLES", "glibc.cpu.x86_ibt=off", 3),
+        ("GLIBC_TUNABLES", "glibc.cpu.x86_ibt=off", 4),
     ],
 )
 def test_thresholds_of_the_user_stay(variable: str, value: str, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[int, ...]] = []
     monkeypatch.setattr(_training, "_libc", lambda name: lambda *arguments: made.append(arguments))
-    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)
-    _training._set_thresholds(_training._AFTER)  # two thresholds, and free memory returned
+    _training._set_thresholds(_training._AFTER)  # three parameters, and free memory returned
     assert len(made) == calls

@@ -10,7 +10,7 @@ from torch import Tensor
 from dissensus.dynamics._critical import check_parameters
 from dissensus.dynamics._saturation import saturation as saturation_named
 from dissensus.graph import Pattern
-from dissensus.kernels import dense_product
+from dissensus.kernels import dense_product, is_large
 from dissensus.solve import Field, Pullback, Semilinear
 
 # The parameters, where they are tensors.
@@ -121,8 +121,8 @@ class Opinion(Field):
 
     def saturated(self, t: float, x: Tensor, out: Tensor | None = None) -> Tensor:
         """The saturation's kernel K of its argument: all of the field but its affine terms."""
-        # The product of float32 makes a new tensor anyway.
-        z = self._argument(x, self.mixing.apply(x), out if x.dtype == torch.float64 else None)
+        # A small product of float32 makes a new tensor anyway.
+        z = self._argument(x, self.mixing.apply(x), out if is_large(x) or x.dtype == torch.float64 else None)
         if isinstance(self.attention, Tensor):
             z.mul_(self.attention)
         return self._kernel(z, z if out is None else out)
@@ -133,10 +133,12 @@ class Opinion(Field):
         """K, and the pullback of ``gain K``, which holds on to x and K."""
         attention = self.attention if isinstance(self.attention, Tensor) else None
         y = self.mixing.apply(x)
-        given = self._argument(x, y)
+        k = torch.empty_like(x) if out is None else out
+        keeps_argument = attention is not None or self.saturation.keeps_argument
+        given = self._argument(x, y, k if is_large(x) and not keeps_argument else None)
         argument = given if attention is None else given * attention
-        z = given if attention is not None or self.saturation.keeps_argument else None
-        k = self._kernel(argument, torch.empty_like(x) if out is None else out)
+        z = given if keeps_argument else None
+        self._kernel(argument, k)
 
         def pullback(g: Tensor, grads: Sequence[Tensor], out: Tensor | None) -> Tensor:
             by_x = torch.empty_like(x) if out is None else out
@@ -147,7 +149,8 @@ class Opinion(Field):
             # q = gain (A_a + I)' h,  x' = q (A_o + I) + gain (alpha - 1) h
             by_values, by_options = self._of("values", grads), self._of("options", grads)
             add = None if self.has_diagonal else scaled
-            q = self.pattern.product_vjp(self.communication_t, y, scaled, by_values, add=add, scale=gain)
+            place = by_x if is_large(x) else None
+            q = self.pattern.product_vjp(self.communication_t, y, scaled, by_values, add=add, scale=gain, out=place)
             if by_options is not None:
                 self.mixing.add_gradient(x, q, by_options)
             if grads:

@@ -4,6 +4,7 @@ Each function chooses torch's fastest routine for the dtype and device of its te
 code makes that choice.
 """
 
+from dissensus.kernels._blocks import is_large as is_large
 from dissensus.kernels._dense import dense_product as dense_product
 from dissensus.kernels._dense import linear_combination
 from dissensus.kernels._dropout import dropout

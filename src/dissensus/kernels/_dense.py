@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dissensus.kernels._blocks import row_blocks
 from dissensus.runtime import exporting, memoized
 
 
@@ -49,12 +50,21 @@ def dense_product(x: Tensor, matrix: Tensor, out: Tensor | None = None) -> Tenso
     Args:
         x: [rows, channels].
         matrix: [channels, columns].
-        out: where to write the product; not one of the factors.
+        out: where to write the product; may be the memory of ``x`` if the matrix is square.
     """
-    if x.dtype == torch.float32 and x.is_cpu and x.numel() and _mkl_misses_avx512() and not exporting():
-        product = torch.ops.mkldnn._linear_pointwise(x, matrix.t(), None, "none", [], "")
-        return product if out is None else out.copy_(product)
-    return torch.mm(x, matrix, out=out)
+    usual = x.dtype != torch.float32 or not x.is_cpu or not x.numel() or not _mkl_misses_avx512() or exporting()
+    multiply = torch.mm if usual else _onednn_product
+    if out is None:
+        return multiply(x, matrix)
+    if usual and out.data_ptr() != x.data_ptr():
+        return torch.mm(x, matrix, out=out)
+    for rows in row_blocks(x):
+        out[rows].copy_(multiply(x[rows], matrix))
+    return out
+
+
+def _onednn_product(x: Tensor, matrix: Tensor) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, matrix.t(), None, "none", [], "")
 
 
 @cache

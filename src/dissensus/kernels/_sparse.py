@@ -16,6 +16,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from dissensus.kernels._blocks import is_large, row_blocks
+
 _MKL = torch.backends.mkl.is_available()
 # Number of float32 values in a vector register of most CPUs.
 _LANES = 8
@@ -47,6 +49,8 @@ def sparse_product(
     if not _has_csr_product(values):
         total = x.new_zeros(rows, x.shape[1]).index_add_(0, row.long(), values.unsqueeze(1) * x.index_select(0, col))
     elif x.dtype == values.dtype == torch.float32 and x.is_cpu:
+        if out is not None and is_large(out):
+            return _product_in_blocks(rowptr, col, values, x, add, scale, out)
         total = torch.embedding_bag(x, col, rowptr, False, 0, False, values, True)[0]
     else:
         # In place with beta = 0, because `torch.mm` would first create a matrix of zeros and copy it.
@@ -57,6 +61,20 @@ def sparse_product(
     if scale != 1.0:
         total.mul_(scale)
     return total if out is None or out is total else out.copy_(total)
+
+
+def _product_in_blocks(
+    rowptr: Tensor, col: Tensor, values: Tensor, x: Tensor, add: Tensor | None, scale: float, out: Tensor
+) -> Tensor:
+    for rows in row_blocks(out):
+        pointers = rowptr[rows.start : rows.stop + 1]
+        entries = slice(int(pointers[0]), int(pointers[-1]))
+        bags = pointers - pointers[0]
+        part = torch.embedding_bag(x, col[entries], bags, False, 0, False, values[entries], True)[0]
+        if add is not None:
+            part.add_(add[rows])
+        torch.mul(part, scale, out=out[rows])
+    return out
 
 
 def sampled_product(

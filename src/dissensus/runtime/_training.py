@@ -10,14 +10,17 @@ from contextlib import contextmanager
 
 # Parameters of glibc's mallopt. M_TRIM_THRESHOLD: if more bytes than this are free at the end of the heap, they are
 # returned to the system. M_MMAP_THRESHOLD: larger blocks are mapped individually, and returned when they are freed.
-_TRIM, _MMAP = -1, -3
-# Training on the whole graph allocates the same blocks in every epoch. Returning them would cost several per cent.
-_KEEP = {_TRIM: 2**31 - 1, _MMAP: 2**25}
+# M_MMAP_MAX: the maximum number of blocks that are mapped.
+_TRIM, _MMAP, _MMAP_MAX = -1, -3, -4
+# Training on the whole graph allocates the same blocks in every epoch. Blocks that were returned would be filled with
+# zeros again, which on a graph of the size of ogbn-arxiv takes a third of the time.
+_KEEP = {_TRIM: 2**31 - 1, _MMAP: 2**25, _MMAP_MAX: 0}
 # Batches differ in size, so freed blocks that are kept would add up.
-_RETURN = {_TRIM: 2**17, _MMAP: 2**20}
+_RETURN = {_TRIM: 2**17, _MMAP: 2**20, _MMAP_MAX: 2**16}
 # After training. The previous values are unknown, because they cannot be read; and glibc, which raises both thresholds
-# when large blocks are freed, no longer does so once they are set. These are the largest values that it would reach.
-_AFTER = {_TRIM: 2**26, _MMAP: 2**25}
+# when large blocks are freed, no longer does so once they are set. These are the largest thresholds that it would
+# reach, and its own maximum of mapped blocks.
+_AFTER = {_TRIM: 2**26, _MMAP: 2**25, _MMAP_MAX: 2**16}
 
 
 @contextmanager
@@ -27,8 +30,8 @@ def training(*, batches: bool = False) -> Iterator[None]:
     In a deep network that has collapsed, states and gradients are denormal numbers, with which a product takes several
     times as long. After the block, denormal numbers are treated as before, freed memory is returned to the system, and
     the thresholds of the C library are those that it reaches by itself in a process with large tensors. If
-    ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_`` or ``GLIBC_TUNABLES`` set these thresholds, they are not
-    changed. Blocks can be nested.
+    ``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_MMAP_THRESHOLD_``, ``MALLOC_MMAP_MAX_`` or ``GLIBC_TUNABLES`` set these
+    thresholds, they are not changed. Blocks can be nested.
 
     Args:
         batches: return freed memory at once, because batches differ in size.
@@ -52,7 +55,7 @@ _open_blocks: list[bool] = []
 
 
 def _set_thresholds(options: dict[int, int]) -> None:
-    set_by_user = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
+    set_by_user = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"} & os.environ.keys()
     if set_by_user or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or (mallopt := _libc("mallopt")) is None:
         return
     for name, value in options.items():
