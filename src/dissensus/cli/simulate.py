@@ -4,7 +4,7 @@
     dissensus simulate edges.csv --model degroot --normalize -o opinions/
 
 Initial opinions are uniform in [-1, 1]. Without --attention, the nonlinear model runs at the critical attention u*,
-above which the neutral opinion is unstable; there, opinions without input fade to neutral consensus only slowly (at
+above which the neutral opinion is unstable. At u*, opinions without input only slowly approach neutral consensus (at
 best like 1/sqrt(t)). In DeGroot's model every agent also listens to itself, with weight one before the rows are
 normalised.
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--relative-attention", type=float, metavar="R", help="attention as a multiple of u*", **given)
     add("--options", type=int, default=1, metavar="N", help="number of options")
     add("--option-weight", type=float, metavar="W", help="weight between any two options (default: 0)", **given)
-    words = "a number; 'initial' for the initial opinions, 'initial*0.2' for a share; or a .csv file (default: 0)"
+    words = "a number; 'initial' for the initial opinions, 'initial*0.2' for a fifth; or a .csv file (default: 0)"
     add("--input", metavar="B", help=words, **given)
     add("--initial", default="random", metavar="X", help="'random', or a .csv file with one line per agent")
     add("--time", type=float, default=50.0, metavar="T", help="end of the simulation")

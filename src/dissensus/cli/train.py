@@ -22,7 +22,7 @@ from dissensus.train import Config, merge, preset_names
 
 _GROUPS = {
     "data": ("the graph", None),
-    "model": ("the model", "Options of its own are given as --set model.NAME=VALUE."),
+    "model": ("the model", "Options of single models are set with --set model.NAME=VALUE."),
     "train": ("training", None),
 }
 # Settings without a flag of their own name. Options of models and of generated graphs have no flag: --set sets them.

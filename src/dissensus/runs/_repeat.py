@@ -56,8 +56,8 @@ class Repeats:
     @property
     def results(self) -> list[dict[str, Any]]:
         """The results of the finished runs, by split and seed."""
-        repeats = [attempt.result for attempt in self.attempts if attempt.result is not None]
-        return sorted(repeats, key=lambda result: (result["split"], result["seed"]))
+        results = [attempt.result for attempt in self.attempts if attempt.result is not None]
+        return sorted(results, key=lambda result: (result["split"], result["seed"]))
 
     @property
     def metric(self) -> str:

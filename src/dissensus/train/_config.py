@@ -217,7 +217,7 @@ class TrainConfig(_Section):
     patience: int = _setting(0, "stop after this number of epochs without a better validation metric; 0: never")
     select_time: bool = _setting(False, "also select the solver time, up to 3T, on validation")
     seed: int = _setting(1, "seed of weights and dropout")
-    device: str = _setting("cpu", "device of torch, such as cpu or cuda")
+    device: str = _setting("cpu", "torch device, such as cpu or cuda")
     dtype: str = _setting("float32", f"one of {', '.join(DTYPES)}")
     # These defaults are None, which `as_dict` leaves out, so that stored runs without these settings are still found.
     consistency: float | None = _setting(
