@@ -20,13 +20,13 @@ def test_the_loss_is_the_cross_entropy_against_squared_probabilities():
     before, scores = torch.randn(2, 5, 3, dtype=torch.float64).unbind()
     consistency = Consistency(0.7)
     assert float(consistency.loss(scores)) == 0.0
-    consistency.see(before)
+    consistency.record(before)
     target = torch.softmax(before, 1) ** 2
     target /= target.sum(1, keepdim=True)
     expected = -(target * torch.log_softmax(scores, 1)).sum(1).mean() * 0.7 / WARM_UP
     torch.testing.assert_close(consistency.loss(scores), expected)
     for _ in range(2 * WARM_UP):
-        consistency.see(before)
+        consistency.record(before)
     torch.testing.assert_close(consistency.loss(scores), WARM_UP * expected)
 
 
@@ -37,7 +37,7 @@ def test_it_sees_the_scores_at_the_end_of_time(select_time):
     split = WholeGraph.of(graph, torch.device("cpu"), torch.float32)
     model = run.model.create(graph.num_features, 4, graph.num_nodes).eval()
     seen = []
-    evaluate(model, split, Metric("accuracy"), select_time=select_time, see=seen.append)
+    evaluate(model, split, Metric("accuracy"), select_time=select_time, on_scores=seen.append)
     assert len(seen) == 1
     torch.testing.assert_close(seen[0], split.scores(model).detach())
 
