@@ -23,13 +23,14 @@ def seconds(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begun, result
 
 
-def ensemble(runs: int, agents: int, looped: int) -> dict[str, float]:
-    """All runs of one network in one call, and some of them one by one."""
+def ensemble(runs: int, agents: int, looped: int, repeats: int = 3) -> dict[str, float]:
+    """All runs of one network in one call, the fastest of some, and some of the runs one by one."""
     graph = nx.watts_strogatz_graph(agents, 6, 0.2, seed=0)
     matrix = dynamics.as_matrix(graph)
     u = 1.5 * dynamics.critical_attention(matrix)
     starts = np.random.default_rng(0).uniform(-1.0, 1.0, (runs, agents, 1))
-    ours, found = seconds(lambda: dynamics.simulate(matrix, starts, attention=u, times=[0.0, TIME]))
+    times = [seconds(lambda: dynamics.simulate(matrix, starts, attention=u, times=[0.0, TIME])) for _ in range(repeats)]
+    ours, found = min(time for time, _ in times), times[0][1]
     mixing = scipy.sparse.csr_array(matrix + scipy.sparse.eye_array(agents))
 
     def right(_: float, x: np.ndarray) -> np.ndarray:
@@ -39,7 +40,8 @@ def ensemble(runs: int, agents: int, looped: int) -> dict[str, float]:
         given = {"method": "RK45", "rtol": 1e-6, "atol": 1e-9}
         return np.stack([solve_ivp(right, (0.0, TIME), x[:, 0], **given).y[:, -1] for x in starts[:looped]])
 
-    one_by_one, final = seconds(loop)
+    loops = [seconds(loop) for _ in range(repeats)]
+    one_by_one, final = min(time for time, _ in loops), loops[0][1]
     difference = float(np.abs(found.final[:looped, :, 0].numpy() - final).max())
     scipy_seconds = one_by_one * runs / looped
     outcomes, counts = seconds(found.outcomes)
@@ -103,5 +105,6 @@ def run(quick: bool = False) -> dict[str, Any]:
         "ensemble": ensemble(*((20, 10, 2) if quick else (10_000, 100, 100))),
         "large": large(300 if quick else 50_000),
         "diagrams": diagrams((20,) if quick else (60, 125, 250)),
-        "note": "The seconds of scipy's loop are those of the measured runs times all over measured.",
+        "note": "Ensembles are the fastest of three. The seconds of scipy's loop are those of the measured runs, times "
+        "all over measured.",
     }

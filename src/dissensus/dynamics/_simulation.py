@@ -28,7 +28,8 @@ class SimulationSummary:
     Attributes:
         verdict: of the state that opinions tend to (:attr:`Simulation.limit`). ``consensus``, all agents agree on every
             option; ``polarised``, on some option the agents form two camps of opposite sign; ``oscillating``, opinions
-            keep changing however long they are followed; ``dissensus`` otherwise.
+            keep changing however long they are followed (or grow without bound, under a saturation that has none);
+            ``dissensus`` otherwise.
         neutral: every opinion tends to zero; a consensus.
         settled: the last state is already there.
         mean: over the agents in the last state, [o].
