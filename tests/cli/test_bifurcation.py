@@ -78,7 +78,7 @@ def test_command_says_where_branches_are_missing(tmp_path: Path, capsys: pytest.
     for graph, missing in ([str(tmp_path / "parts.csv")], True), (["path", "--agents", "3"], False):
         assert main(["bifurcation", *graph, "--range", "3", "--time", "20"]) == 0
         printed = capsys.readouterr()
-        assert ("there are more" in printed.err) == missing
+        assert ("further branches" in printed.err) == missing
 
 
 @pytest.mark.slow
