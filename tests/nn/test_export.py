@@ -124,7 +124,7 @@ def test_edge_weights_are_exported() -> None:
         ({"method": "dopri5"}, "use the method 'euler' or 'rk4'"),
         ({"method": "midpoint"}, "use the method 'euler' or 'rk4'"),
         ({"depth": "equilibrium"}, "depth='time'"),
-        ({**EULER, "rewire": True}, "rewire it first"),
+        ({**EULER, "rewire": True}, "export the model with rewire=False"),
         ({**EULER, "option_attention": "node", "num_nodes": 12}, "use option_attention='gram'"),
     ],
 )
