@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from dissensus import dynamics
+from dissensus.errors import InputError
 
 
 @pytest.mark.slow
@@ -32,3 +33,9 @@ def test_all_stable_equilibria_of_fifty_random_signed_systems() -> None:
         assert (apart < 1e-3).mean() >= 0.995, seed
         for state in found.states:
             assert dynamics.stability(matrix, state, attention=u).stable, seed
+
+
+@pytest.mark.parametrize("runs", [0, 2.5, "many"])
+def test_a_number_of_runs_that_is_none_is_refused(runs: object) -> None:
+    with pytest.raises(InputError, match="give at least 1"):
+        dynamics.basins([[0, 1], [1, 0]], runs=runs)

@@ -206,6 +206,7 @@ def test_oscillation_is_reported() -> None:
         ({"graph": nx.disjoint_union(nx.star_graph(400), nx.star_graph(400))}, "connected component"),
         ({"saturation": "relu"}, "tanh or arctan"),
         ({"u_max": -1.0}, "u_max"),
+        ({"u_max": "far"}, "positive numbers"),
         ({"step": 0.0}, "step"),
     ],
 )

@@ -103,6 +103,7 @@ def test_random_start_is_repeatable_and_seeded() -> None:
         ({"times": [1.0, 0.5]}, "ascending"),
         ({"times": []}, "not empty"),
         ({"time": 0.0}, "positive"),
+        ({"time": "long"}, "positive"),
         ({"model": "degroot"}, "normalize=True"),
         ({"model": "degroot", "normalize": True, "times": [0.5]}, "whole numbers"),
         ({"model": "degroot", "normalize": True, "time": 0.5}, "at least 1"),

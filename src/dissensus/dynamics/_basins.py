@@ -60,8 +60,8 @@ def basins(
     made = system(graph, **parameters)
     flow = made.flow()
     if x0 is None:
-        if runs < 1:
-            raise InputError(f"runs is {runs}: give at least 1")
+        if not isinstance(runs, int | np.integer) or runs < 1:
+            raise InputError(f"runs is {runs!r}: give at least 1")
         starts = np.random.default_rng(seed).uniform(-1.0, 1.0, (runs, *flow.damping.shape))
         starts = starts * flow.saturated(1.0)
         tried = np.concatenate([starts, sign_patterns(flow) * flow.saturated(1.0)])

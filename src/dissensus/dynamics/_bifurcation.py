@@ -53,9 +53,11 @@ def bifurcation(
     parameters = parameters if isinstance(graph, System) else {"attention": 1.0, **parameters}
     made = system(graph, **parameters)
     flow, critical = checked(made)
-    u_max = 2.0 * critical.attention if u_max is None else float(u_max)
-    if not (np.isfinite(u_max) and u_max > 0 and step > 0):
-        raise InputError(f"u_max = {u_max} and step = {step}: both must be positive, and u_max finite")
+    u_max = 2.0 * critical.attention if u_max is None else u_max
+    numbers = all(isinstance(value, int | float | np.number) for value in (u_max, step))
+    if not (numbers and np.isfinite(u_max) and u_max > 0 and step > 0):
+        raise InputError(f"u_max = {u_max!r} and step = {step!r}: both must be positive numbers, and u_max finite")
+    u_max = float(u_max)
     most = min(64, max(3, 3200 // flow.size)) if max_branches is None else max_branches
     below = None
     if critical.simple and abs(critical.eigenvalue.imag) == 0:

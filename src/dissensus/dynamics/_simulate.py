@@ -123,8 +123,8 @@ def simulate(
 
 def _times(times: Sequence[float] | np.ndarray | Tensor | None, time: float, model: str, most: int) -> Tensor:
     if times is None:
-        if not (math.isfinite(time) and time > 0):
-            raise InputError(f"the time is {time}: it must be positive and finite")
+        if not (isinstance(time, int | float | np.number) and math.isfinite(time) and time > 0):
+            raise InputError(f"the time is {time!r}: it must be a positive and finite number")
         if model in STEPWISE:
             if time < 1:
                 raise InputError(f"the time is {time}: the {model} model counts steps, so give at least 1")
