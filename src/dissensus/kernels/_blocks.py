@@ -11,14 +11,19 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
+from dissensus.runtime import exporting
+
 # The largest threshold of glibc above which it maps a block of memory by itself.
 _LARGE_BYTES = 2**25
 _BLOCK_BYTES = 2**22
 
 
 def is_large(x: Tensor) -> bool:
-    """Whether a new buffer of the size of x is slow to get, so that a result should be written to memory at hand."""
-    return x.numel() * x.element_size() > _LARGE_BYTES
+    """Whether a new buffer of the size of x is slow to get, so that a result should be written to memory at hand.
+
+    Never while a model is exported, because its number of nodes may be a symbol, which a comparison would bound.
+    """
+    return not exporting() and x.numel() * x.element_size() > _LARGE_BYTES
 
 
 def row_blocks(x: Tensor) -> Iterator[slice]:

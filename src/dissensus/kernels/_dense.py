@@ -52,11 +52,11 @@ def dense_product(x: Tensor, matrix: Tensor, out: Tensor | None = None) -> Tenso
         matrix: [channels, columns].
         out: where to write the product; may be the memory of ``x`` if the matrix is square.
     """
-    usual = x.dtype != torch.float32 or not x.is_cpu or not x.numel() or not _mkl_misses_avx512() or exporting()
+    usual = exporting() or x.dtype != torch.float32 or not x.is_cpu or not x.numel() or not _mkl_misses_avx512()
     multiply = torch.mm if usual else _onednn_product
     if out is None:
         return multiply(x, matrix)
-    if usual and out.data_ptr() != x.data_ptr():
+    if usual and (exporting() or out.data_ptr() != x.data_ptr()):
         return torch.mm(x, matrix, out=out)
     for rows in row_blocks(x):
         out[rows].copy_(multiply(x[rows], matrix))
